@@ -1,0 +1,38 @@
+# Everything sets itself up: a fresh machine needs Python 3.11 or later, pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test check setup bench figures clean
+.DEFAULT_GOAL := demo
+
+setup: $(READY)
+
+# The stamp is written last, so a set-up that was interrupted is made again.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"advmdp needs Python 3.11 or later; this is {v}: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/advmdp demo
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest -q -n auto --durations=5
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+figures: $(READY)
+	$(BIN)/advmdp demo --out docs/figures
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

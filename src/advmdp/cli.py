@@ -1,0 +1,44 @@
+"""The command line, thin: each command reads its options and calls the library."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import advmdp
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Learning to act when costs change arbitrarily and the dynamics are unknown.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"advmdp {advmdp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options that come before the command."""
+
+
+@app.command(epilog="Example:  advmdp demo --episodes 500 --seed 3 --out /tmp/look")
+def demo(
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes each player plays.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes the world and the losses; same seed, same numbers.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the picture.")] = Path("advmdp-demo"),
+) -> None:
+    """Every kind of changing loss, two simple players, and their exact regret; a table and a picture."""
+    from advmdp.demo import run
+
+    run(out, episodes, seed, Console())

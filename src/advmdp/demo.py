@@ -1,0 +1,131 @@
+"""The demonstration: what two simple habits cost under every kind of changing loss, accounted for exactly.
+
+One random world, five kinds of losses (:mod:`advmdp.losses`), two players: one that chooses at random and one that
+always plays what would have been best yesterday.  Each is held against the best fixed policy in hindsight on the very
+losses it met; the difference is its regret.  Losses that drift slowly are kind to yesterday's best.  Losses that
+alternate, or that react to the player, are not, and that is what the algorithms of this library are for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from advmdp import losses, plot
+from advmdp.arrays import FloatArray
+from advmdp.mdp import MDP
+from advmdp.occupancy_measures import best_response, occupancy
+from advmdp.policy import uniform_policy
+
+__all__ = ["Account", "accounts", "draw", "run", "world"]
+
+Player = Callable[[FloatArray | None], FloatArray]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a player paid per episode, and what the best fixed policy would have paid on the same losses."""
+
+    losses: str
+    player: str
+    paid: float
+    best_fixed: float
+
+    @property
+    def regret(self) -> float:
+        """Per episode; below zero where the player did better than any fixed policy could."""
+        return self.paid - self.best_fixed
+
+
+def world(seed: int) -> MDP:
+    """Five steps, five states a layer, four actions."""
+    return MDP.random(layers=[1, 5, 5, 5, 5, 1], actions=4, seed=seed, concentration=0.3)
+
+
+def sequences(mdp: MDP, episodes: int, seed: int) -> dict[str, losses.Losses]:
+    """One sequence of each kind; the last replays made-up records of raw costs, scaled to [0, 1]."""
+    sk = mdp.skeleton
+    recorded = 20.0 + 5.0 * np.cumsum(np.random.default_rng(seed).standard_normal((episodes, sk.num_pairs)), axis=0)
+    return {
+        "stochastic": losses.Stochastic(sk, seed=seed),
+        "switching every episode": losses.Switching(sk, period=1, seed=seed),
+        "drifting over 200 episodes": losses.Drifting(sk, period=200, seed=seed),
+        "adaptive": losses.Adaptive(sk, seed=seed, strength=0.8),
+        "replay of a random walk": losses.Replay(sk, recorded, rescale="range"),
+    }
+
+
+def players(mdp: MDP) -> dict[str, Player]:
+    """Each maps yesterday's loss (None on the first day) to a policy for today."""
+    uniform = uniform_policy(mdp.skeleton)
+    return {
+        "at random": lambda _: uniform,
+        "yesterday's best": lambda loss: uniform if loss is None else best_response(mdp, loss)[0],
+    }
+
+
+def accounts(mdp: MDP, episodes: int, seed: int) -> Iterator[Account]:
+    """Every player against every sequence, exactly: expectations over trajectories, not samples of them."""
+    for kind, sequence in sequences(mdp, episodes, seed).items():
+        for name, player in players(mdp).items():
+            yield _account(mdp, kind, sequence, name, player, episodes)
+
+
+def _account(mdp: MDP, kind: str, sequence: losses.Losses, name: str, player: Player, episodes: int) -> Account:
+    total = np.zeros(mdp.skeleton.num_transitions)
+    paid = 0.0
+    loss: FloatArray | None = None
+    played: dict[int, FloatArray] = {}
+    for t in range(episodes):
+        policy = player(loss)
+        loss = sequence.at(t, played)
+        paid += float(occupancy(mdp, policy) @ loss)
+        total += loss
+        played = {t: policy}
+    return Account(kind, name, paid / episodes, best_response(mdp, total)[1] / episodes)
+
+
+def run(out: Path, episodes: int, seed: int, console: Console) -> None:
+    """The table to ``console``, and the picture into the folder ``out``."""
+    mdp = world(seed)
+    console.print(f"[bold]A world the player must cross again and again[/]: {mdp}")
+    count = len(sequences(mdp, episodes, seed)) * len(players(mdp))
+    shown = track(accounts(mdp, episodes, seed), "playing", count, transient=True, console=console)
+    table = Table(title=f"Loss per episode over {episodes:,} episodes of {mdp.skeleton.num_layers} steps, exact")
+    for column in ("losses", "player"):
+        table.add_column(column)
+    for column in ("paid", "best fixed policy\nin hindsight", "regret"):
+        table.add_column(column, justify="right")
+    before = ""
+    for row in shown:
+        colour = "green" if row.regret <= 0 else "red"
+        kind = "" if row.losses == before else row.losses
+        cells = (f"{row.paid:.3f}", f"{row.best_fixed:.3f}", f"[{colour}]{row.regret:+.3f}[/]")
+        table.add_row(kind, row.player, *cells, end_section=kind == "")
+        before = row.losses
+    console.print(table)
+    console.print(f"Where the probability goes: [bold]{draw(mdp, seed, out)}[/]")
+
+
+def draw(mdp: MDP, seed: int, out: Path) -> Path:
+    """Flow of the uniform against the best fixed policy, under the mean of stochastic losses, as a PNG file."""
+    import matplotlib.pyplot as plt
+
+    sk = mdp.skeleton
+    loss = losses.Stochastic(sk, seed=seed).means
+    best, _ = best_response(mdp, loss)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+    for ax, policy, title in zip(axes, (uniform_policy(sk), best), ("at random", "best fixed policy"), strict=True):
+        q = occupancy(mdp, policy)
+        plot.flow(sk, q, loss, ax=ax).set_title(f"{title}: expected loss {q @ loss:.2f}")
+    scale = plt.cm.ScalarMappable(cmap="coolwarm")
+    figure.colorbar(scale, ax=axes, label="loss of a step", shrink=0.8)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "flow.png"
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path

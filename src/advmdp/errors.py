@@ -1,0 +1,30 @@
+"""What can go wrong, as types.
+
+Every error of this library is an :class:`AdvMDPError`.  Those about bad input are :class:`InputError`, which is also a
+``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.
+"""
+
+__all__ = ["AdvMDPError", "InputError", "ModelError"]
+
+
+class AdvMDPError(Exception):
+    """The root of all errors of this library."""
+
+
+class InputError(AdvMDPError, ValueError):
+    """Something handed to us cannot be used; ``where``, ``given`` and ``expected`` say what and why."""
+
+    def __init__(self, where: str, given: str, expected: str) -> None:
+        super().__init__(f"{where}: {given}; expected {expected}")
+        self.where = where
+        self.given = given
+        self.expected = expected
+
+
+class ModelError(InputError):
+    """A rule of the model (layers, pointers, successors, probabilities) is broken; ``rule`` names it."""
+
+    def __init__(self, rule: str, where: str, given: str, expected: str) -> None:
+        super().__init__(where, given, expected)
+        self.rule = rule
+        self.args = (f"rule '{rule}' is broken at {where}: {given}; expected {expected}",)

@@ -1,0 +1,306 @@
+"""Loss sequences: what the adversary plays, l_1, l_2, ..., with every loss in [0, 1] (Section 2 of the paper).
+
+A sequence is a pure function: ``at(t)`` depends on the seed and t alone, and for :class:`Adaptive` also on the policies
+played before t.  So any episode can be drawn again, in any order, one at a time or as a block, with the same bytes, and
+a sequence of any length takes no memory.  Episodes are counted from 0, as Python does: ``at(t)`` is the paper's
+l_{t+1}.  A loss is a vector over transitions, (n,), or with ``dimensions=d`` a matrix (n, d) of d losses at once.
+
+The seeded sequences share one construction: a mean m_t(x, a, x') that moves in a way of its own, and noise around it,
+
+    l_t = m_t + noise * (2 u_t - 1) * min(m_t, 1 - m_t),        u_t uniform in [0, 1), independent over t and entries,
+
+which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 0 and 1.
+"""
+
+from abc import ABC, abstractmethod
+from os import PathLike, fspath
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.arrays import FloatArray, floats
+from advmdp.errors import InputError
+from advmdp.policy import policy_vector, uniform_policy
+from advmdp.replay import ArrayRows, FileRows, Rows, rescaling
+from advmdp.skeleton import Skeleton
+from advmdp.streams import stream_key, uniforms
+
+__all__ = ["Adaptive", "Drifting", "Losses", "Replay", "Stochastic", "Switching"]
+
+
+class Policies(Protocol):
+    """The policies played, by episode: a list, an array of rows, or a dictionary that holds only the last few."""
+
+    def __getitem__(self, t: int, /) -> ArrayLike: ...
+
+
+class Losses(ABC):
+    """A sequence of losses over a skeleton.  Subclasses say what it is in :meth:`_block`."""
+
+    memory: int = 0
+    """How many of the last policies the loss of an episode depends on; 0 for an adversary that chose all in advance."""
+    episodes: int | None = None
+    """How many episodes there are, where the sequence ends."""
+
+    def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
+        if dimensions is not None and dimensions < 1:
+            raise InputError("dimensions", f"{dimensions}", "1 or more, or None for a loss without that axis")
+        self.skeleton = skeleton
+        self.dimensions = dimensions
+        n = skeleton.num_transitions
+        self.shape: tuple[int, ...] = (n,) if dimensions is None else (n, dimensions)
+
+    def at(self, t: int, policies: Policies | None = None) -> FloatArray:
+        """The loss of episode t, counted from 0; an adaptive one is told the policies played, by episode."""
+        return self.block(t, t + 1, policies).reshape(self.shape)
+
+    def block(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        """The losses of episodes first, ..., stop - 1, stacked."""
+        end = np.inf if self.episodes is None else self.episodes
+        if not 0 <= first <= stop <= end:
+            expected = "0 or more, ascending" + ("" if self.episodes is None else f", up to {self.episodes}")
+            raise InputError("episodes", f"{first} to {stop}", expected)
+        return self._block(first, stop, policies).reshape(stop - first, *self.shape)
+
+    @abstractmethod
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        """The losses of the block, in any shape that has their entries in order; the bounds are checked."""
+
+
+class Noisy(Losses):
+    """Means that subclasses give in :meth:`expected`, with noise around them."""
+
+    def __init__(self, skeleton: Skeleton, dimensions: int | None, noise: float, seed: int) -> None:
+        super().__init__(skeleton, dimensions)
+        self.noise = _fraction("noise", noise)
+        self.seed = seed
+        self._noise_key = stream_key(seed, "adversary", "noise")
+
+    @abstractmethod
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        """The means m_t of the block, of shape (stop - first, *shape)."""
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        mean = self.expected(first, stop, policies)
+        if self.noise == 0.0:
+            return mean
+        u = uniforms(self._noise_key, first, stop - first, int(np.prod(self.shape))).reshape(mean.shape)
+        return mean + self.noise * (2.0 * u - 1.0) * np.minimum(mean, 1.0 - mean)
+
+    def _drawn_means(self, *purpose: str) -> FloatArray:
+        """One uniform mean for each pair (and dimension), the same for all its successors."""
+        pairs = self.skeleton.num_pairs * (self.dimensions or 1)
+        drawn = uniforms(stream_key(self.seed, "adversary", *purpose), 0, 1, pairs)
+        return self._over_transitions(drawn.reshape(self.skeleton.num_pairs, -1))
+
+    def _over_transitions(self, pairs: FloatArray) -> FloatArray:
+        return self.skeleton.over_transitions(pairs).reshape(self.shape)
+
+
+class Stochastic(Noisy):
+    """Independent losses around fixed means: the world of UCRL2 and its kin.
+
+    ``means`` is over transitions or over pairs, with a last axis of d where ``dimensions=d``; by default they are drawn
+    uniformly, one for each pair.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        seed: int = 0,
+        means: ArrayLike | None = None,
+        noise: float = 1.0,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        self.means = self._drawn_means("means") if means is None else self._given_means(means)
+
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        return np.broadcast_to(self.means, (stop - first, *self.shape))
+
+    def _given_means(self, means: ArrayLike) -> FloatArray:
+        sk = self.skeleton
+        given = floats(means, "means")
+        if given.shape == (sk.num_pairs, *self.shape[1:]):
+            given = self._over_transitions(given)
+        if given.shape != self.shape:
+            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean a pair"
+            raise InputError("means", f"shape {given.shape}", expected)
+        if not ((given >= 0.0) & (given <= 1.0)).all():
+            i = int(np.argmax(~((given >= 0.0) & (given <= 1.0))))
+            where = sk.where_transition(i // (self.dimensions or 1))
+            raise InputError(f"means at {where}", f"{given.flat[i]}", "a number from 0 to 1")
+        return given
+
+
+class Switching(Noisy):
+    """The best policy changes every ``period`` episodes, going round among ``contexts`` policies.
+
+    Each state has an order of its actions, drawn from the seed (one for each dimension).  In context c the c-th of them
+    (going round where there are fewer) has mean loss (1 - gap) / 2 and every other (1 + gap) / 2.  So the best policy
+    of a context takes the good action everywhere, and it differs from that of the next context in every state that has
+    a choice.  With period 1 and two contexts yesterday's best is today's worst.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        period: int,
+        seed: int = 0,
+        contexts: int = 2,
+        gap: float = 0.8,
+        noise: float = 0.5,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        if period < 1 or contexts < 2:
+            raise InputError("switching", f"period {period}, {contexts} contexts", "a period from 1, contexts from 2")
+        self.period = period
+        self.contexts = contexts
+        self.gap = _fraction("gap", gap)
+        columns = dimensions or 1
+        drawn = uniforms(stream_key(seed, "adversary", "order"), 0, columns, skeleton.num_pairs)
+        state = skeleton.state_of_pair
+        place = np.empty((skeleton.num_pairs, columns), np.int64)
+        for j in range(columns):
+            place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
+        self._place = place
+
+    def context(self, t: int) -> int:
+        """Which of the contexts rules episode t."""
+        return t // self.period % self.contexts
+
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        contexts, rows = np.unique([self.context(t) for t in range(first, stop)], return_inverse=True)
+        choices = np.diff(self.skeleton.pair_ptr)[self.skeleton.state_of_pair][:, None]
+        means = [
+            self._over_transitions(np.where(self._place == c % choices, 1.0 - self.gap, 1.0 + self.gap) / 2.0)
+            for c in contexts
+        ]
+        return np.stack(means)[rows] if means else np.empty((0, *self.shape))
+
+
+class Drifting(Noisy):
+    """Means that move smoothly and never repeat: random knots every ``period`` episodes, joined by smooth curves.
+
+    Between knots k and k' the mean is k + s (k' - k) with s = u^2 (3 - 2u), u the fraction of the period gone by; from
+    one episode to the next it moves by at most 1.5 / period.  Knots are uniform, one for each pair.
+    """
+
+    def __init__(
+        self, skeleton: Skeleton, period: int = 1000, seed: int = 0, noise: float = 0.0, dimensions: int | None = None
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        if period < 1:
+            raise InputError("period", f"{period}", "1 or more")
+        self.period = period
+        self._knot_key = stream_key(seed, "adversary", "knots")
+
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        pairs = self.skeleton.num_pairs
+        knot, passed = np.divmod(np.arange(first, stop), self.period)
+        origin = first // self.period
+        knots = uniforms(self._knot_key, origin, stop // self.period - origin + 2, pairs * (self.dimensions or 1))
+        u = (passed / self.period)[:, None]
+        before, after = knots[knot - origin], knots[knot - origin + 1]
+        means = before + u * u * (3.0 - 2.0 * u) * (after - before)
+        widths = np.diff(self.skeleton.transition_ptr)
+        return np.repeat(means.reshape(stop - first, pairs, -1), widths, axis=1).reshape(stop - first, *self.shape)
+
+
+class Adaptive(Noisy):
+    """Punishes what the learner prefers: the more likely it was to take an action, the more that action costs now.
+
+    With p_t(x, a) the mean of the last ``memory`` policies before t (uniform before the first episode), the mean is
+
+        m_t(x, a) = (1 - strength) * base(x, a) + strength * p_t(x, a),        base drawn uniformly for each pair.
+
+    It never sees the policy of the episode itself.  ``at`` and ``block`` read the policies from what they are handed:
+    ``policies[s]`` is the policy played in episode s, for the last ``memory`` before each episode asked for.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        seed: int = 0,
+        strength: float = 0.5,
+        memory: int = 1,
+        noise: float = 0.5,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        if memory < 1:
+            raise InputError("memory", f"{memory}", "1 or more")
+        self.strength = _fraction("strength", strength)
+        self.memory = memory
+        self.base = self._drawn_means("base")
+
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        means = np.empty((stop - first, *self.shape))
+        for row, t in enumerate(range(first, stop)):
+            preferred = self.skeleton.over_transitions(self._preferred(t, policies))
+            means[row] = ((1.0 - self.strength) * self.base.T + self.strength * preferred).T
+        return means
+
+    def _preferred(self, t: int, policies: Policies | None) -> FloatArray:
+        """p_t: the mean of the last policies before t."""
+        past = range(max(0, t - self.memory), t)
+        if not past:
+            return uniform_policy(self.skeleton)
+        total = np.zeros(self.skeleton.num_pairs)
+        for s in past:
+            if policies is None:
+                raise InputError("policies", "none", f"those of episodes {past.start} to {t - 1}, by episode")
+            try:
+                total += policy_vector(self.skeleton, policies[s])
+            except (LookupError, TypeError):
+                raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
+        return total / len(past)
+
+
+class Replay(Losses):
+    """Recorded losses: one row an episode, from an array (memory-mapped or not) or a CSV or Parquet file.
+
+    A row has one number for each transition in order, or one for each pair, which then holds for all its successors;
+    with ``dimensions=d`` it has d side by side for each (an array may have them as a last axis).  A file has a header
+    line; columns count by their place.  Files are read a stretch at a time, so they may be larger than memory; of the
+    two, Parquet finds a row without reading all before it.
+
+    Losses must lie in [0, 1].  Raw costs c are mapped by ``rescale=(low, high)`` to (c - low) / (high - low), or by
+    ``rescale="range"`` with the least and the greatest cost of the whole recording.  One affine map for all entries
+    keeps every comparison between policies: regret in losses times (high - low) is regret in costs.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        source: ArrayLike | str | PathLike[str],
+        dimensions: int | None = None,
+        rescale: tuple[float, float] | Literal["range"] | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions)
+        rows: Rows
+        rows = FileRows(fspath(source)) if isinstance(source, str | PathLike) else ArrayRows(source)
+        columns = dimensions or 1
+        by_transition, by_pair = skeleton.num_transitions * columns, skeleton.num_pairs * columns
+        if rows.width not in (by_transition, by_pair):
+            expected = f"{by_transition} (one a transition) or {by_pair} (one a pair)"
+            raise InputError(rows.name, f"{rows.width} columns", expected)
+        self.episodes = rows.count
+        self.low, self.high = rescaling(rows, rescale)
+        self._rows = rows
+        self._by_pair = rows.width == by_pair
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        losses = (self._rows.read(first, stop) - self.low) / (self.high - self.low)
+        if not self._by_pair:
+            return losses
+        pairs = losses.reshape(stop - first, self.skeleton.num_pairs, -1)
+        return np.repeat(pairs, np.diff(self.skeleton.transition_ptr), axis=1)
+
+
+def _fraction(name: str, value: float) -> float:
+    if not 0.0 <= value <= 1.0:
+        raise InputError(name, f"{value}", "a number from 0 to 1")
+    return float(value)

@@ -1,0 +1,96 @@
+"""Figures for papers, in matplotlib.  Each function draws into ``ax`` (or a new one) and returns it."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.arrays import FloatArray, exact_floats
+from advmdp.errors import InputError
+from advmdp.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["flow"]
+
+BAR = 0.08
+GAP = 0.25
+FAINTEST = 1e-3
+
+
+def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | None" = None) -> "Axes":
+    """An occupancy measure as flow through the layers.
+
+    A bar is a state, as tall as it is likely to be visited; a band is what flows from one state to another, all actions
+    together, coloured by its mean ``loss`` (from 0, blue, to 1, red) where that is given.  Bands of probability below
+    0.001 are left out.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    measure = exact_floats(q, "q", (sk.num_transitions,))
+    losses = None if loss is None else exact_floats(loss, "loss", (sk.num_transitions,))
+    if sk.num_transitions > 200_000:
+        raise InputError("skeleton", f"{sk.num_transitions} transitions", "at most 200,000, to be a picture")
+    axes = plt.subplots(figsize=(8, 3.5), layout="constrained")[1] if ax is None else ax
+    bottom, height = _bars(sk, measure)
+    layer = np.repeat(np.arange(sk.num_layers + 1), sk.layer_sizes)
+    for x in map(int, np.flatnonzero(height >= FAINTEST)):
+        axes.add_patch(Rectangle((layer[x] - BAR / 2, bottom[x]), BAR, height[x], color="0.25", zorder=3, lw=0))
+        if sk.state_names is not None and sk.num_states <= 60:
+            axes.text(layer[x], bottom[x] + height[x] + 0.012, sk.state_names[x], ha="center", va="bottom", fontsize=7)
+    colours = colormaps["coolwarm"]
+    leaving, entering = bottom.copy(), bottom.copy()
+    for x, y, mass, mean in _bands(sk, measure, losses):
+        colour = "0.6" if losses is None else colours(mean)
+        _band(axes, (layer[x] + BAR / 2, leaving[x]), (layer[y] - BAR / 2, entering[y]), mass, colour)
+        leaving[x] += mass
+        entering[y] += mass
+    axes.set(xlim=(-0.2, sk.num_layers + 0.2), ylim=(-0.03, 1 + GAP + 0.03), yticks=[], xlabel="layer")
+    axes.set_xticks(range(sk.num_layers + 1) if sk.num_layers <= 20 else axes.get_xticks()[1:-1])
+    axes.spines[["left", "top", "right"]].set_visible(False)
+    return axes
+
+
+def _bars(sk: Skeleton, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The lower edge and the height of each state's bar; the bars of a layer share a gap of fixed total."""
+    height = np.bincount(sk.successor, q, sk.num_states).astype(np.float64)
+    height[0] = 1.0
+    bottom = np.empty(sk.num_states)
+    for first, last in zip(sk.layer_ptr[:-1], sk.layer_ptr[1:], strict=True):
+        count = last - first
+        between = GAP / max(1, count - 1)
+        rest = GAP / 2 if count == 1 else 0.0
+        below = np.concatenate([[0.0], np.cumsum(height[first : last - 1])])
+        bottom[first:last] = rest + below + between * np.arange(count)
+    return bottom, height
+
+
+def _bands(sk: Skeleton, q: FloatArray, losses: FloatArray | None) -> list[tuple[int, int, float, float]]:
+    """(from, to, mass, mean loss) for each pair of states with something between them, in order of both."""
+    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
+    ends, which = np.unique(np.stack([source, sk.successor]), axis=1, return_inverse=True)
+    mass = np.bincount(which, q)
+    cost = np.bincount(which, q if losses is None else q * losses)
+    seen = mass >= FAINTEST
+    return [
+        (int(x), int(y), float(m), float(c / m))
+        for (x, y), m, c in zip(ends.T[seen], mass[seen], cost[seen], strict=True)
+    ]
+
+
+def _band(axes: "Axes", start: tuple[float, float], end: tuple[float, float], width: float, colour: object) -> None:
+    """A ribbon from one bar to the next, level at both ends."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    (x0, y0), (x1, y1) = start, end
+    middle = (x0 + x1) / 2
+    corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1)]
+    back = [(x1, y1 + width), (middle, y1 + width), (middle, y0 + width), (x0, y0 + width)]
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
+    patch = PathPatch(Path([*corners, *back, corners[0]], codes), lw=0, alpha=0.75, zorder=2)
+    patch.set_facecolor(colour)  # type: ignore[arg-type]
+    axes.add_patch(patch)
