@@ -29,7 +29,7 @@ def integers(values: ArrayLike, name: str) -> NDArray[np.int64]:
 def floats(values: ArrayLike, name: str) -> FloatArray:
     """``values`` as contiguous float64, without a copy where it is so already."""
     try:
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(name, f"something that is no array of numbers ({error})", "real numbers") from None
 
@@ -45,5 +45,5 @@ def exact_floats(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatA
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """A read-only view of ``array``."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view

@@ -84,7 +84,7 @@ class Noisy(Losses):
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
         mean = self.expected(first, stop, policies)
         if self.noise == 0.0:
-            return mean
+            return np.array(mean)
         u = uniforms(self._noise_key, first, stop - first, int(np.prod(self.shape))).reshape(mean.shape)
         return mean + self.noise * (2.0 * u - 1.0) * np.minimum(mean, 1.0 - mean)
 
@@ -206,7 +206,8 @@ class Drifting(Noisy):
         before, after = knots[knot - origin], knots[knot - origin + 1]
         means = before + u * u * (3.0 - 2.0 * u) * (after - before)
         widths = np.diff(self.skeleton.transition_ptr)
-        return np.repeat(means.reshape(stop - first, pairs, -1), widths, axis=1).reshape(stop - first, *self.shape)
+        by_pair = means.reshape(stop - first, pairs, self.dimensions or 1)
+        return np.repeat(by_pair, widths, axis=1).reshape(stop - first, *self.shape)
 
 
 class Adaptive(Noisy):
@@ -296,7 +297,7 @@ class Replay(Losses):
         losses = (self._rows.read(first, stop) - self.low) / (self.high - self.low)
         if not self._by_pair:
             return losses
-        pairs = losses.reshape(stop - first, self.skeleton.num_pairs, -1)
+        pairs = losses.reshape(stop - first, self.skeleton.num_pairs, self.dimensions or 1)
         return np.repeat(pairs, np.diff(self.skeleton.transition_ptr), axis=1)
 
 

@@ -38,7 +38,7 @@ class ArrayRows:
     """An array of shape (rows, ...)."""
 
     def __init__(self, source: ArrayLike) -> None:
-        array = np.asarray(source) if isinstance(source, np.ndarray) else floats(source, "array")
+        array = source if isinstance(source, np.ndarray) else floats(source, "array")
         if array.ndim < 2 or array.dtype.kind not in "fiu" or not array.size:
             raise InputError("array", f"shape {array.shape}, type {array.dtype}", "numbers with one row an episode")
         self.name = "array"

@@ -82,8 +82,9 @@ class Skeleton:
         """
         sizes = checked_sizes(layers)
         steps = len(sizes) - 1
-        counts = [actions] * steps if isinstance(actions, int) else list(actions)
-        if len(counts) != steps or any(not isinstance(a, int | np.integer) or a < 1 for a in counts):
+        given = integers(np.atleast_1d(actions), "actions").tolist()
+        counts = given * steps if len(given) == 1 else given
+        if len(counts) != steps or min(counts) < 1:
             raise InputError("actions", f"{actions!r}", f"a positive number, or one for each of {steps} layers")
         if sizes[0] > 1:
             sizes, counts = [1, *sizes], [1, *counts]
@@ -103,24 +104,24 @@ class Skeleton:
             table = table.with_start(np.ones(table.sizes[0]))
         return cls(*table.with_end().compress()[0])
 
-    @property
+    @cached_property
     def num_layers(self) -> int:
         """The paper's L: the number of steps of an episode (there are L + 1 layers of states, 0 to L)."""
         return len(self.layer_ptr) - 2
 
-    @property
+    @cached_property
     def num_states(self) -> int:
         return int(self.layer_ptr[-1])
 
-    @property
+    @cached_property
     def num_pairs(self) -> int:
         return int(self.pair_ptr[-1])
 
-    @property
+    @cached_property
     def num_transitions(self) -> int:
         return int(self.transition_ptr[-1])
 
-    @property
+    @cached_property
     def num_actions(self) -> int:
         """The paper's |A|: the size of the largest action set."""
         return int(np.diff(self.pair_ptr).max())

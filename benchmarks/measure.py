@@ -1,0 +1,34 @@
+"""How this project measures: the best of several repeats, and the peak of what was allocated."""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+
+__all__ = ["best_time", "peak_bytes"]
+
+
+def best_time(work: Callable[[], object], budget: float = 1.0, least: int = 3) -> float:
+    """Seconds a call takes at its best.  Short calls are timed in batches, so that the clock's own cost is lost."""
+    work()
+    start = time.perf_counter()
+    work()
+    once = max(time.perf_counter() - start, 1e-9)
+    batch = max(1, int(2e-3 / once))
+    repeats = max(least, int(budget / (once * batch)))
+    best = float("inf")
+    for _ in range(min(repeats, 200)):
+        start = time.perf_counter()
+        for _ in range(batch):
+            work()
+        best = min(best, (time.perf_counter() - start) / batch)
+    return best
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    """The most that ``work`` had allocated at any one time, beyond what was there before."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
