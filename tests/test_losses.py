@@ -1,6 +1,7 @@
 """Losses are pure functions of (seed, t): any episode again, in any order, alone or in a block, to the bit."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_any_order_gives_the_same_bytes(make: Callable, seed: int, order: list[i
 def test_blocks_may_be_cut_anywhere(make: Callable, cuts: list[int]) -> None:
     sequence = make(3, None)
     edges = [0, *sorted(cuts), 60]
-    parts = [sequence.block(first, stop, POLICIES) for first, stop in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [sequence.block(first, stop, POLICIES) for first, stop in pairwise(edges)]
     assert np.concatenate(parts).tobytes() == sequence.block(0, 60, POLICIES).tobytes()
 
 

@@ -108,7 +108,7 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> None:
         table.add_row(kind, row.player, *cells, end_section=kind == "")
         before = row.losses
     console.print(table)
-    console.print(f"Where the probability goes: [bold]{draw(mdp, seed, out)}[/]")
+    console.print(f"Where the probability goes: [bold]{draw(mdp, seed, out)}[/]", soft_wrap=True)
 
 
 def draw(mdp: MDP, seed: int, out: Path) -> Path:

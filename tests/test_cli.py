@@ -1,0 +1,47 @@
+"""The command line, run as a person runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from advmdp import __version__
+from advmdp.cli import app
+from advmdp.demo import accounts, world
+
+
+def test_demo_prints_the_table_and_leaves_the_picture(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "advmdp", "demo", "--episodes", "40", "--out", str(tmp_path / "here")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for word in ("stochastic", "switching", "drifting", "adaptive", "replay", "regret", "flow.png"):
+        assert word in done.stdout
+    assert (tmp_path / "here" / "flow.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stderr == ""
+
+
+def test_the_demo_tells_the_story_its_text_tells() -> None:
+    regret = {(row.losses, row.player): row.regret for row in accounts(world(0), 400, seed=0)}
+    assert len(regret) == 10
+    replay_of_yesterday = {kind.split()[0]: r for (kind, player), r in regret.items() if player == "yesterday's best"}
+    assert replay_of_yesterday["drifting"] < 0
+    assert replay_of_yesterday["switching"] > 1.5
+    assert replay_of_yesterday["adaptive"] > 0.5
+    assert all(r > 0 for (_, player), r in regret.items() if player == "at random")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"]])
+def test_help_has_examples_where_there_are_options(arguments: list[str]) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0
+    assert "Example" in done.output or arguments == ["--help"]
+
+
+def test_version_and_bad_options() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output == f"advmdp {__version__}\n"
+    assert CliRunner().invoke(app, ["demo", "--episodes", "0"]).exit_code == 2

@@ -1,0 +1,65 @@
+"""The documentation is true: its code runs, its names exist, its links lead somewhere, every erratum has its test."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import advmdp as am
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) <= 20
+    exec(compile(code, "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"paid \d+\.\d, best fixed policy \d+\.\d, regret \d+\.\d", printed[0])
+    assert printed[1] in ("at home: take the bus", "at home: walk")
+    assert printed[2].startswith("home -> ")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_name_in_the_map_of_the_paper_exists() -> None:
+    names = re.findall(r"`(advmdp\.[\w.]+)`", (ROOT / "docs" / "paper.md").read_text())
+    assert names
+    for name in names:
+        module, *rest = name.split(".")[1:]
+        found = import_module(f"advmdp.{module}")
+        for part in rest:
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    for name in re.findall(r"`((?:tests|benchmarks|docs|examples)/[\w./]+)`", page.read_text()):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_every_erratum_has_a_test_and_every_test_its_erratum() -> None:
+    text = (ROOT / "docs" / "errata.md").read_text()
+    tests = set(re.findall(r"^def (test_\w+)", (ROOT / "tests" / "test_errata.py").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`(test_\w+)`", text)) == tests
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        number = section.split(".")[0]
+        assert re.search(rf"`test_{number}_\w+`", section), f"item {number} names no test"
+
+
+def test_the_map_of_rooms_lists_every_module() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in Path(am.__file__).parent.glob("[!_]*.py"):
+        assert f"`{path.name}`" in text, f"CONTRIBUTING.md does not say what may live in {path.name}"
+
+
+def test_the_error_shown_in_the_guide_is_the_one_raised() -> None:
+    with pytest.raises(am.ModelError) as caught:
+        am.MDP.from_steps([("home", "bus", "work", 0.9)])
+    assert str(caught.value) in (ROOT / "docs" / "model.md").read_text()

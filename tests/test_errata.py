@@ -1,0 +1,158 @@
+"""Where the paper cannot be taken literally (docs/errata.md): each item, shown.
+
+Items 1, 3, 5 and 6 are facts of mathematics, shown with CVXPY or by arithmetic; items 2 and 4 are facts about the
+algorithm as printed, shown by running its bookkeeping.
+"""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import advmdp as am
+
+
+def projection(mdp_center: am.MDP, weights: np.ndarray, radius: float, printed: bool) -> tuple[np.ndarray, float]:
+    """min D(q || w) over occupancy measures whose rows are near the centre, by CVXPY.
+
+    As the paper states the set, sum_x' |q(x,a,x') - Pbar q(x,a)| <= eps q(x,a); as its printed dual solves it,
+    |q(x,a,x') - Pbar q(x,a)| <= eps q(x,a,x') for every x'.
+    """
+    sk = mdp_center.skeleton
+    q = cp.Variable(sk.num_transitions, nonneg=True)
+    rules = [
+        cp.sum(q[a:b]) == 1 for a, b in zip(sk.layer_transition_ptr[:-1], sk.layer_transition_ptr[1:], strict=True)
+    ]
+    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
+    for x in range(1, sk.num_states - 1):
+        rules.append(cp.sum(q[np.flatnonzero(source == x)]) == cp.sum(q[np.flatnonzero(sk.successor == x)]))
+    for p in range(sk.num_pairs):
+        row = slice(sk.transition_ptr[p], sk.transition_ptr[p + 1])
+        miss = cp.abs(q[row] - mdp_center.transition[row] * cp.sum(q[row]))
+        rules.append(miss <= radius * q[row] if printed else cp.sum(miss) <= radius * cp.sum(q[row]))
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.kl_div(q, weights))), rules)
+    problem.solve(solver=cp.CLARABEL)
+    return q.value, float(problem.value)
+
+
+def test_1_the_printed_dual_solves_another_problem_smallest_example() -> None:
+    """One pair, three successors, Pbar = (1, 0, 0), eps = 1/2, uniform weights."""
+    center = am.MDP(am.Skeleton.dense([1, 3, 1], 1), [1.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    weights = np.full(6, 1 / 3)
+    true, _ = projection(center, weights, 0.5, printed=False)
+    printed, _ = projection(center, weights, 0.5, printed=True)
+    assert true[:3] == pytest.approx([0.75, 0.125, 0.125], abs=1e-5)  # the accuracy of the oracle
+    assert printed[:3] == pytest.approx([1.0, 0.0, 0.0], abs=1e-5)  # the accuracy of the oracle
+
+
+def test_1_the_printed_dual_itself_minimised_gives_that_other_answer() -> None:
+    """Theorem 4.2 to the letter, for the same pair: min over mu+, mu- >= 0 of ln Z, q proportional to w exp(B)."""
+    center, epsilon, weights = np.array([1.0, 0.0, 0.0]), 0.5, np.full(3, 1 / 3)
+
+    def bellman(mu: np.ndarray) -> np.ndarray:
+        plus, minus = mu[:3], mu[3:]
+        v = minus - plus
+        return (plus + minus) * epsilon + v - center @ v
+
+    def log_z(mu: np.ndarray) -> float:
+        return float(np.log(weights @ np.exp(bellman(mu))))
+
+    found = minimize(log_z, np.zeros(6), bounds=[(0, 60)] * 6, method="L-BFGS-B")
+    q = weights * np.exp(bellman(found.x) - found.fun)
+    assert q == pytest.approx([1.0, 0.0, 0.0], abs=1e-4)
+
+
+def test_1_the_difference_is_large_on_an_ordinary_instance() -> None:
+    rng = np.random.default_rng(0)
+    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+    truth = am.MDP.random([1, 3, 3, 1], 2, seed=0)
+    weights = am.occupancy(truth, am.uniform_policy(sk)) * np.exp(-am.losses.Stochastic(sk, seed=1).at(0))
+    counts = np.concatenate(
+        [
+            rng.multinomial(4, truth.transition[a:b])
+            for a, b in zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)
+        ]
+    )
+    center = am.MDP(sk, counts / 4)
+    q, true_value = projection(center, weights, 0.6, printed=False)
+    other, printed_value = projection(center, weights, 0.6, printed=True)
+    assert (true_value, printed_value) == pytest.approx((0.4147, 0.8004), abs=1e-3)
+    assert np.abs(q - other).max() == pytest.approx(0.155, abs=1e-3)
+    never_seen = counts == 0
+    assert q[never_seen].max() > 1e-3
+    assert other[never_seen].max() < 1e-6
+
+
+def epochs(literal: bool, episodes: int) -> int:
+    """How many epochs the test n >= N starts in a world with one pair that is never visited."""
+    rng = np.random.default_rng(0)
+    total, current, started = np.zeros(3, int), np.zeros(3, int), 1
+    for _ in range(episodes):
+        current[rng.integers(2)] += 1  # the third pair cannot be reached
+        doubled = current >= total if literal else (current > 0) & (current >= np.maximum(1, total))
+        if doubled.any():
+            total += current
+            current[:] = 0
+            started += 1
+    return started
+
+
+def test_2_the_epoch_test_as_printed_fires_in_every_episode() -> None:
+    assert epochs(literal=True, episodes=1000) == 1001
+    assert epochs(literal=False, episodes=1000) <= 1 + 2 * np.log2(2 * 1000)
+
+
+def test_3_risk_has_two_readings() -> None:
+    """(sum of v_k)^c and sums of v_k^c of expected losses, against expectations of l^c: Jensen's gap."""
+    alpha, c = 0.5, 2.0
+    mdp = am.MDP.random([1, 3, 3, 1], 2, seed=1)
+    sk = mdp.skeleton
+    q = am.occupancy(mdp, am.uniform_policy(sk))
+    loss = np.random.default_rng(2).random(sk.num_transitions)
+    v = am.expected_losses(sk, q, loss)
+    by_definition = alpha * v.sum() ** c + (1 - alpha) * (v**c).sum()
+    by_lemma = alpha * (q @ loss) ** c + (1 - alpha) * (q @ loss**c)
+    assert by_lemma > by_definition + 0.05
+    affine = am.expected_losses(sk, q, np.repeat([0.2, 0.5, 0.9], np.diff(sk.layer_transition_ptr)))
+    assert (affine**c).sum() == pytest.approx(q @ np.repeat([0.2, 0.5, 0.9], np.diff(sk.layer_transition_ptr)) ** c)
+
+
+def test_4_the_two_epochs_differ_exactly_when_one_ends() -> None:
+    """Equation (4) names i(t), Algorithm 2 hands over i(t + 1): other sets whenever episode t closes an epoch."""
+    total = visits_in_epoch = np.array([3])
+    before, after = radius(total, 4, 1000, 10, 2, 0.05), radius(total + visits_in_epoch, 4, 1000, 10, 2, 0.05)
+    assert after == pytest.approx(before / np.sqrt(2))
+
+
+def radius(visits: np.ndarray, next_layer: int, T: int, states: int, actions: int, delta: float) -> np.ndarray:
+    """epsilon_i(x, a) of Section 4.1."""
+    return np.sqrt(2 * next_layer * np.log(T * states * actions / delta) / np.maximum(1, visits))
+
+
+@pytest.mark.parametrize("next_layer", [1, 2, 50])
+def test_5_without_visits_the_constraint_is_void(next_layer: int) -> None:
+    """The zero vector is at distance 1 from every distribution, and epsilon is above 1 for N = 0."""
+    assert radius(np.array(0), next_layer, T=1, states=2, actions=1, delta=1.0) > 1.0
+    for seed in range(20):
+        row = np.random.default_rng(seed).dirichlet(np.ones(next_layer))
+        assert np.abs(row - np.zeros(next_layer)).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("T", "next_layer"), [(10**3, 5), (10**6, 20)])
+def test_6_radii_are_void_for_long_and_the_bound_exceeds_the_trivial_one(T: int, next_layer: int) -> None:
+    states, actions, delta, steps = 22, 4, 0.05, 5
+    log = np.log(T * states * actions / delta)
+    last_void = next_layer * log / 2
+    visits = np.array([np.floor(last_void), np.ceil(last_void)])
+    assert (radius(visits, next_layer, T, states, actions, delta) >= 2).tolist() == [True, False]
+    bound = 15 * steps * states * np.sqrt(T * actions * log)
+    assert bound > steps * T
+
+
+def test_6_the_constant_15_is_used_up_by_theorem_5_2() -> None:
+    """With |A| = 1 and L/delta close to T|X||A|/delta its two terms come to 6 + 9 = 15 already."""
+    for steps, T in ((10, 1), (100, 1)):
+        states, actions, delta = steps + 1, 1, 0.05
+        log_small, log_large = np.log(steps / delta), np.log(T * states * actions / delta)
+        theorem_5_2 = 3 * (2 * np.sqrt(T * log_small) + 3 * np.sqrt(T * actions * log_large))
+        assert theorem_5_2 == pytest.approx(15 * np.sqrt(T * actions * log_large), rel=0.01)
