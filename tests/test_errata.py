@@ -4,35 +4,20 @@ Items 1, 3, 5 and 6 are facts of mathematics, shown with CVXPY or by arithmetic;
 algorithm as printed, shown by running its bookkeeping.
 """
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import advmdp as am
+from tests.oracles import kl_projection, l1_rules, occupancy_variable, printed_rules
 
 
-def projection(mdp_center: am.MDP, weights: np.ndarray, radius: float, printed: bool) -> tuple[np.ndarray, float]:
-    """min D(q || w) over occupancy measures whose rows are near the centre, by CVXPY.
-
-    As the paper states the set, sum_x' |q(x,a,x') - Pbar q(x,a)| <= eps q(x,a); as its printed dual solves it,
-    |q(x,a,x') - Pbar q(x,a)| <= eps q(x,a,x') for every x'.
-    """
-    sk = mdp_center.skeleton
-    q = cp.Variable(sk.num_transitions, nonneg=True)
-    rules = [
-        cp.sum(q[a:b]) == 1 for a, b in zip(sk.layer_transition_ptr[:-1], sk.layer_transition_ptr[1:], strict=True)
-    ]
-    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
-    for x in range(1, sk.num_states - 1):
-        rules.append(cp.sum(q[np.flatnonzero(source == x)]) == cp.sum(q[np.flatnonzero(sk.successor == x)]))
-    for p in range(sk.num_pairs):
-        row = slice(sk.transition_ptr[p], sk.transition_ptr[p + 1])
-        miss = cp.abs(q[row] - mdp_center.transition[row] * cp.sum(q[row]))
-        rules.append(miss <= radius * q[row] if printed else cp.sum(miss) <= radius * cp.sum(q[row]))
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.kl_div(q, weights))), rules)
-    problem.solve(solver=cp.CLARABEL)
-    return q.value, float(problem.value)
+def projection(center: am.MDP, weights: np.ndarray, epsilon: float, printed: bool) -> tuple[np.ndarray, float]:
+    """min D(q || w), with the rows as the text of the paper has them or as its printed dual does."""
+    sk = center.skeleton
+    q = occupancy_variable(sk)
+    rules = (printed_rules if printed else l1_rules)(sk, q, center.transition, np.full(sk.num_pairs, epsilon))
+    return kl_projection(sk, weights, rules, q)[:2]
 
 
 def test_1_the_printed_dual_solves_another_problem_smallest_example() -> None:
