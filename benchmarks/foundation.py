@@ -29,7 +29,7 @@ def main(console: Console) -> None:
 
 
 def per_transition(console: Console) -> None:
-    table = Table(title="Exact evaluation, nanoseconds per transition (one thread, into given arrays)")
+    table = Table(title="Exact evaluation, nanoseconds per transition (one thread, whole calls from Python)")
     for column in ("transitions", "occupancy", "best_response", "policy_values", "bytes per transition, MDP"):
         table.add_column(column, justify="right")
     columns: list[list[float]] = []
@@ -50,7 +50,8 @@ def per_transition(console: Console) -> None:
     spread = np.max(columns, axis=0) / np.min(columns, axis=0)
     table.add_section()
     table.add_row("largest / smallest", *(f"{value:.2f}x" for value in spread), "")
-    console.print(table, "claimed: at most 2.00x for occupancy and best_response\n")
+    met = "met" if spread[:2].max() <= 2.0 else "NOT met in this run"
+    console.print(table, f"claimed: at most 2.00x for occupancy and best_response: {met}\n")
 
 
 def building(console: Console) -> None:

@@ -42,6 +42,14 @@ def test_help_has_examples_where_there_are_options(arguments: list[str]) -> None
     assert "Example" in done.output or arguments == ["--help"]
 
 
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "file")])
+    assert done.exit_code == 1
+    assert done.stderr.startswith("error: out:")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_version_and_bad_options() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"advmdp {__version__}\n"
     assert CliRunner().invoke(app, ["demo", "--episodes", "0"]).exit_code == 2

@@ -106,9 +106,14 @@ def test_the_original_action_of_every_pair_is_kept() -> None:
         ((np.ones((3, 2, 1, 2)), 2), "H = 2"),
         ((np.eye(2)[:, None], 0), "horizon"),
         ((np.eye(2)[:, None], 2, 2), "initial: state 2"),
-        ((np.eye(2)[:, None], 2, [0.5, 0.4]), "initial.*sum to 0.9"),
-        ((np.eye(2)[:, None] * 0.5, 2), "rows sum to one"),
-        ((np.eye(2)[:, None] * np.nan, 2), "no NaN"),
+        ((np.eye(2)[:, None], 2, [0.5, 0.4]), "initial.*0.5 0.4"),
+        ((np.eye(2)[:, None] * 0.5, 2), r"rows sum to one.*P\[0, 0\]"),
+        ((np.eye(2)[:, None] * [[[1.0]], [[7.0]]], 2), r"rows sum to one.*P\[1, 0\]"),
+        ((np.array([np.eye(2), 0.9 * np.eye(2)])[:, :, None], 2), r"rows sum to one.*P\[1, 0, 0\]"),
+        ((np.eye(2)[:, None] * np.nan, 2), r"no NaN.*P\[0, 0, 0\]"),
+        ((np.eye(2)[:, None] * -1.0, 2), r"no negative probability.*P\[0, 0, 0\]"),
+        ((np.eye(2)[:, None], 2.0), "horizon"),
+        ((np.eye(2)[:, None], 2, 0, ["one"]), "state_names"),
         (([scipy.sparse.eye_array(2), scipy.sparse.eye_array(3)], 2), "one shape"),
     ],
 )
@@ -117,8 +122,27 @@ def test_bad_input_is_named(arguments: tuple, message: str) -> None:
         am.time_expand(*arguments)
 
 
-@pytest.mark.parametrize("shape", [(2, 1), (2, 2, 1, 2, 1), (1, 1, 2)])
+@pytest.mark.parametrize("shape", [(2, 1), (2, 2, 1, 2, 1, 1), (1, 1, 2), (3, 2, 1, 2), (9, 9, 9)])
 def test_a_loss_of_another_shape_is_an_error(shape: tuple[int, ...]) -> None:
     e = am.time_expand(np.full((2, 1, 2), 0.5), 2)
     with pytest.raises(am.InputError, match="loss.*shape"):
         e.losses(np.zeros(shape))
+
+
+def test_several_losses_are_carried_over_at_once() -> None:
+    rng = np.random.default_rng(0)
+    e = am.time_expand(cyclic(rng, 3, 2, 0.3), 4)
+    for shape in ((3, 2, 3, 5), (4, 3, 2, 3, 5)):
+        losses = rng.random(shape)
+        both = e.losses(losses)
+        assert both.shape == (e.mdp.skeleton.num_transitions, 5)
+        for j in range(5):
+            assert (both[:, j] == e.losses(losses[..., j])).all()
+
+
+def test_a_policy_must_be_a_distribution_where_it_counts() -> None:
+    e = am.time_expand(np.full((2, 2, 2), 0.5), 2)
+    with pytest.raises(am.ModelError, match="a policy is a distribution"):
+        e.policy(np.full((2, 2), 0.9))
+    with pytest.raises(am.InputError, match="not finite"):
+        e.losses(np.full((2, 2, 2), np.nan))

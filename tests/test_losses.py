@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import advmdp as am
 from advmdp.streams import stream_key, uniforms
-from tests.strategies import random_policy
+from tests.strategies import build_mdp, random_policy
 
 MDP = am.MDP.random([1, 3, 4, 1], actions=3, seed=0, branching=2)
 SK = MDP.skeleton
@@ -72,7 +72,7 @@ def test_what_is_handed_out_can_be_written_on_without_changing_the_sequence(make
 @makers
 @pytest.mark.parametrize(("first", "stop"), [(-1, 2), (5, 4)])
 def test_episodes_out_of_range_are_errors(make: Callable, first: int, stop: int) -> None:
-    with pytest.raises(am.InputError, match="episodes"):
+    with pytest.raises(am.InputError, match="episode"):
         make(0, None).block(first, stop, POLICIES)
 
 
@@ -105,13 +105,20 @@ def test_means_may_be_given_per_pair_and_are_checked() -> None:
 
 @pytest.mark.parametrize("period", [1, 5])
 def test_the_best_policy_switches_in_every_state_with_a_choice(period: int) -> None:
-    sequence = am.losses.Switching(SK, period=period, seed=2, contexts=3)
-    best = [am.best_response(MDP, sequence.expected(t, t + 1)[0]) for t in range(0, 3 * period, period)]
-    for (one, value), (two, _) in zip(best, [*best[1:], best[0]], strict=True):
-        assert value == pytest.approx(SK.num_layers * 0.1)
-        assert (one * two == 0).all()
-    for t in range(3 * period):
-        assert (am.best_response(MDP, sequence.expected(t, t + 1)[0])[0] == best[t // period][0]).all()
+    world = build_mdp([1, 3, 4, 1], np.random.default_rng(4), 4, zeros=False)
+    sk = world.skeleton
+    choices = np.diff(sk.pair_ptr)[sk.state_of_pair]
+    assert set(choices) == {1, 2, 3, 4}
+    sequence = am.losses.Switching(sk, period=period, seed=2, contexts=3)
+    means = sequence.expected(0, 12 * period)
+    best = [am.best_response(world, means[t]) for t in range(0, 12 * period, period)]
+    for (one, value), (two, _) in pairwise(best):
+        assert value == pytest.approx(sk.num_layers * 0.1)
+        assert (one * two)[choices > 1].max() == 0
+    for t in range(12 * period):
+        assert (am.best_response(world, means[t])[0] == best[t // period][0]).all()
+    used = sum(policy for policy, _ in best) > 0
+    assert (np.add.reduceat(used, sk.pair_ptr[:-2]) == np.minimum(3, np.diff(sk.pair_ptr)[:-1])).all()
 
 
 def test_drifting_moves_slowly_and_far() -> None:
@@ -168,6 +175,11 @@ def test_adaptive_says_which_policy_it_lacks() -> None:
         lambda: am.losses.Stochastic(SK, noise=np.nan),
         lambda: am.losses.Stochastic(SK, seed=-1),
         lambda: am.losses.Stochastic(SK, dimensions=0),
+        lambda: am.losses.Stochastic(SK, dimensions=1.5),
+        lambda: am.losses.Stochastic(SK, noise="much"),
+        lambda: am.losses.Stochastic(MDP),
+        lambda: am.losses.Switching(SK, period=np.inf),
+        lambda: am.losses.Switching(SK, period=2.0),
     ],
 )
 def test_parameters_are_checked(bad: Callable) -> None:
@@ -255,7 +267,8 @@ def test_a_cost_out_of_range_is_named_by_its_place(recorded: Callable, ending: s
     with pytest.raises(am.InputError) as caught:
         am.losses.Replay(SK, recorded(rows, ending))
     place = "line 14" if ending == "csv" else "row 12"
-    assert f"{place}, column 5 (c4)" in caught.value.where
+    assert f"{place}, column c4" in caught.value.where
+    assert str(value).lower() in caught.value.given.lower()
 
 
 def test_words_in_a_csv_are_named_by_their_line(recorded: Callable) -> None:
@@ -263,7 +276,7 @@ def test_words_in_a_csv_are_named_by_their_line(recorded: Callable) -> None:
     lines = path.read_text().splitlines()
     lines[3] = lines[3].replace("0.5", "oops", 1)
     path.write_text("\n".join(lines))
-    with pytest.raises(am.InputError, match="line 4, column 1"):
+    with pytest.raises(am.InputError, match="line 4, column c0: 'oops'"):
         am.losses.Replay(SK, path)
 
 
@@ -272,7 +285,8 @@ def test_words_in_a_csv_are_named_by_their_line(recorded: Callable) -> None:
     [
         ("nowhere.csv", "no such file"),
         (__file__, "ends in '.py'"),
-        (np.zeros((4, 3)), "3 columns"),
+        (np.zeros((4, 3)), "shape"),
+        (np.ma.masked_array(np.zeros((4, N))), "mask"),
         (np.zeros(N), "shape"),
         (np.zeros((0, N)), "shape"),
         (np.zeros((4, N), complex), "type complex"),
@@ -298,6 +312,111 @@ def test_the_end_of_a_recording_is_an_error() -> None:
         am.losses.Replay(SK, np.zeros((4, N)), rescale=(1.0, 1.0))
     with pytest.raises(am.InputError, match=r"nothing but 0\.0"):
         am.losses.Replay(SK, np.zeros((4, N)), rescale="range")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_named_as_the_skeleton_names_them_may_come_in_any_order(tmp_path: Path, ending: str) -> None:
+    rng = np.random.default_rng(0)
+    for d, labels in (
+        (None, [SK.pair_label(p) for p in range(SK.num_pairs)]),
+        (None, [SK.transition_label(i) for i in range(N)]),
+        (2, [f"{SK.pair_label(p)}:{j}" for p in range(SK.num_pairs) for j in range(2)]),
+    ):
+        rows = rng.random((6, len(labels)))
+        order = rng.permutation(len(labels))
+        frame = pl.DataFrame(rows[:, order], schema=[labels[k] for k in order], orient="row")
+        path = tmp_path / f"named.{ending}"
+        frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+        expected = am.losses.Replay(SK, rows, dimensions=d)
+        assert am.losses.Replay(SK, path, dimensions=d).block(0, 6).tobytes() == expected.block(0, 6).tobytes()
+        frame.rename({labels[order[0]]: "typo"}).write_csv(tmp_path / "typo.csv")
+        with pytest.raises(am.InputError, match="header: column 'typo'"):
+            am.losses.Replay(SK, tmp_path / "typo.csv", dimensions=d)
+
+
+def test_a_file_without_a_header_line_is_an_error_and_running_numbers_are_a_header(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((4, N))
+    path = tmp_path / "costs.csv"
+    np.savetxt(path, rows, delimiter=",")
+    with pytest.raises(am.InputError, match="line 1: numbers; expected a header line"):
+        am.losses.Replay(SK, path)
+    np.savetxt(path, rows, delimiter=",", header=",".join(map(str, range(N))), comments="")
+    assert am.losses.Replay(SK, path).episodes == 4
+
+
+def test_a_csv_as_people_write_it(tmp_path: Path) -> None:
+    """Padded numbers, Windows line ends, a blank line at the end, a name that a shell would expand."""
+    path = tmp_path / "c[1]?.csv"
+    header = ",".join(f"c{i}" for i in range(N))
+    path.write_bytes(("\r\n".join([header, ",".join([" 0.5 "] * N), ",".join(["1"] * N), "", ""])).encode())
+    sequence = am.losses.Replay(SK, path)
+    assert sequence.episodes == 2
+    assert sequence.at(0).tolist() == [0.5] * N
+
+
+def test_a_parquet_column_that_is_no_number_is_named(tmp_path: Path) -> None:
+    frame = pl.DataFrame(np.zeros((3, N)), schema=[f"c{i}" for i in range(N)])
+    frame.with_columns(pl.lit("2024-01-01").str.to_date().alias("c3")).write_parquet(tmp_path / "dates.parquet")
+    with pytest.raises(am.InputError, match="column c3: values of type Date"):
+        am.losses.Replay(SK, tmp_path / "dates.parquet")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_that_changes_after_it_was_opened_is_an_error(
+    recorded: Callable, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advmdp.replay.STRETCH", 10 * N)
+    path = recorded(np.full((500, N), 0.5), ending)
+    sequence = am.losses.Replay(SK, path)
+    recorded(np.full((3, N), 0.5), ending)  # the same path again
+    with pytest.raises(am.InputError, match="costs"):
+        sequence.at(400)
+    path.unlink()
+    with pytest.raises(am.InputError, match="costs"):
+        sequence.at(20)
+
+
+@pytest.mark.parametrize("rescale", ["auto", (0,), 5, (0, np.inf), (0, 1, 500), ("a", "b"), (2, 1), {}, True])
+def test_rescale_is_checked(rescale: object) -> None:
+    with pytest.raises(am.InputError, match="rescale"):
+        am.losses.Replay(SK, np.zeros((4, N)), rescale=rescale)  # type: ignore[arg-type]
+
+
+@makers
+@pytest.mark.parametrize("t", [1.0, "3", None, [1], True])
+def test_an_episode_is_a_whole_number(make: Callable, t: object) -> None:
+    with pytest.raises(am.InputError, match="episode"):
+        make(0, None).at(t, POLICIES)
+
+
+@makers
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.uint64])
+def test_every_kind_of_whole_number_is_the_same_episode(make: Callable, kind: type) -> None:
+    assert make(0, None).at(kind(50), POLICIES).tobytes() == make(0, None).at(50, POLICIES).tobytes()
+
+
+@pytest.mark.parametrize("t", [2**63, 2**64 + 3])
+def test_no_episode_is_too_far(t: int) -> None:
+    for make in (MAKERS["stochastic"], MAKERS["switching"], MAKERS["drifting"]):
+        assert np.isfinite(make(0, None).at(t)).all()
+
+
+@pytest.mark.parametrize("factor", [9.0, -1.0, np.nan])
+def test_adaptive_takes_only_policies(factor: float) -> None:
+    with pytest.raises(am.ModelError, match="a policy is a distribution"):
+        am.losses.Adaptive(SK).at(1, [factor * POLICIES[0]])
+
+
+def test_means_belong_to_the_sequence() -> None:
+    mine = np.full(N, 0.5)
+    sequence = am.losses.Stochastic(SK, means=mine, noise=0.0)
+    mine[:] = 9.0
+    assert (sequence.at(0) == 0.5).all()
+    assert not sequence.means.flags.writeable
+
+
+def test_a_sequence_tells_what_it_is() -> None:
+    assert repr(am.losses.Switching(SK, period=3)).startswith("Switching(noise=0.5, seed=0, period=3, contexts=2")
 
 
 @given(st.integers(0, 2**64), st.integers(0, 10**15), st.integers(1, 9), st.integers(1, 9))

@@ -1,5 +1,7 @@
 """MDP: constructors, the rules of probability, sampling."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -106,6 +108,9 @@ def test_steps_get_a_named_start_and_end_where_there_are_several() -> None:
     steps = [("a", "go", "c", 1.0), ("b", "go", "c", 0.5), ("b", "go", "d", 0.5)]
     sk = am.MDP.from_steps(steps, initial={"a": 0.4, "b": 0.6}).skeleton
     assert sk.state_names == ("start", "a", "b", "c", "d", "end")
+    renamed = [("start", "go", "end", 1.0), ("b", "go", "end", 0.5), ("b", "go", "d", 0.5)]
+    sk = am.MDP.from_steps(renamed, initial={"start": 0.4, "b": 0.6}).skeleton
+    assert sk.state_names == ("(start)", "start", "b", "end", "d", "(end)")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +125,12 @@ def test_steps_get_a_named_start_and_end_where_there_are_several() -> None:
         ([("a", 0, "b", 1.0), ("c", 0, "b", 1.0)], {"a": 1.0}, "'c' cannot be reached"),
         ([("a", 0, "b", 1.0)], {"b": 1.0}, "state 'b', from which no step leads"),
         ([("a", 0, "b", 0.7)], None, "layer 0, state 0 \\(a\\), action 0"),
+        ([("a", 0, "b")], None, "row 0 of the steps"),
+        ([("a", 0, "b", 1.0), ("b", [], "c", 1.0)], None, "row 1 of the steps"),
+        ([("a", 0, "b", "all")], None, "row 0 of the steps"),
+        (5, None, "row 0 of the steps"),
+        ([("a", 0, "c", 1.0), ("b", 0, "c", 1.0)], {"a": 0.7}, "rows sum to one.*initial"),
+        ([("a", 0, "b", 1.0), ("b", 0, "a", 1.0)], None, "time_expand"),
     ],
 )
 def test_steps_that_make_no_layers_are_errors(steps: list, initial: dict | None, message: str) -> None:
@@ -142,13 +153,31 @@ def test_random_sparse_worlds_have_the_branching_asked_for(branching: int, seed:
     assert widths.tolist() == expected
 
 
-def test_random_worlds_of_small_concentration_are_still_distributions() -> None:
-    mdp = am.MDP.random([1, 50, 50, 1], 3, seed=0, concentration=1e-4)
-    assert np.isfinite(mdp.transition).all()
+@pytest.mark.parametrize("concentration", [1e-6, 1e-2, 0.5, 1.0, 30.0])
+def test_random_rows_are_dirichlet(concentration: float) -> None:
+    """Moments of Dirichlet(c, ..., c) in k dimensions: mean 1/k, variance (k - 1) / (k^2 (k c + 1))."""
+    k = 5
+    mdp = am.MDP.random([1, 1000, k, 1], 4, seed=0, concentration=concentration)
+    rows = mdp.transition[4000 : 4000 + 4000 * k].reshape(4000, k)
+    variance = (k - 1) / (k**2 * (k * concentration + 1))
+    assert rows.mean(axis=0) == pytest.approx(np.full(k, 1 / k), abs=5 * np.sqrt(variance / 4000))
+    assert rows.var() == pytest.approx(variance, rel=0.1)
 
 
 @pytest.mark.parametrize(
-    "bad", [{"actions": 0}, {"branching": 0}, {"concentration": 0.0}, {"seed": -1}, {"seed": 1.5}, {"layers": [0]}]
+    "bad",
+    [
+        {"actions": 0},
+        {"branching": 0},
+        {"concentration": 0.0},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"layers": [0]},
+        {"actions": "3"},
+        {"branching": 1.5},
+        {"concentration": "1"},
+        {"layers": [[1], 2]},
+    ],
 )
 def test_random_checks_its_parameters(bad: dict) -> None:
     with pytest.raises(am.InputError, match=next(iter(bad))):
@@ -197,6 +226,28 @@ def test_a_policy_that_is_no_distribution_is_an_error_that_names_the_state() -> 
             mdp.sample(bad, np.random.default_rng(0))
     with pytest.raises(am.InputError, match=r"policy.*shape \(2,\)"):
         mdp.sample([0.5, 0.5], np.random.default_rng(0))
+
+
+def test_an_mdp_and_its_skeleton_are_told_apart() -> None:
+    mdp = am.MDP.dense(ROWS)
+    sk, policy, loss = mdp.skeleton, am.uniform_policy(mdp.skeleton), np.zeros(10)
+    for call in (
+        lambda: am.uniform_policy(mdp),
+        lambda: am.policy_of(mdp, loss),
+        lambda: am.occupancy(sk, policy),
+        lambda: am.best_response(sk, loss),
+        lambda: am.plot.flow(mdp, loss),
+        lambda: am.MDP(mdp, loss),
+        lambda: mdp.sample(policy, 0),
+    ):
+        with pytest.raises(am.InputError, match="expected a (MDP|Skeleton|Generator)"):
+            call()
+
+
+def test_errors_survive_the_way_to_another_process() -> None:
+    for error in (am.InputError("here", "this", "that"), am.ModelError("a rule", "here", "this", "that")):
+        again = copy.copy(error)
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
 def test_deterministic_policies_take_the_action_named() -> None:

@@ -49,6 +49,20 @@ def test_flow_draws_into_the_axes_given_and_names_states() -> None:
     assert [text.get_text() for text in ax.texts] == ["home", "work"]
 
 
+def test_flow_refuses_what_is_no_occupancy_measure_or_no_loss() -> None:
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    q = np.array([0.5, 0.5, 0.5, 0.5])
+    for bad_q, loss, message in ((7 * q, None, "equations"), (-q, None, "q at"), (q, 100 * q, "colours")):
+        with pytest.raises(am.InputError, match=message):
+            am.plot.flow(sk, bad_q, loss)
+
+
+def test_many_layers_have_whole_ticks() -> None:
+    sk = am.Skeleton.dense([1] * 60, 1)
+    ax = am.plot.flow(sk, np.ones(59))
+    assert (ax.get_xticks() % 1 == 0).all()
+
+
 def test_flow_refuses_what_is_no_picture() -> None:
     sk = am.Skeleton.dense([1, 400, 600, 1], 1)
     with pytest.raises(am.InputError, match="to be a picture"):

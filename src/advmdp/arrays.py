@@ -1,37 +1,40 @@
-"""Flat arrays: their types, how they are taken in, and how they are frozen.
+"""Numbers taken in: flat arrays and single values, checked for what they are, and how arrays are frozen.
 
 Index arrays are whole numbers, everything else is float64, contiguous.  What an object keeps it owns (a copy) and
 shows read-only, so that a skeleton or an MDP cannot change under a learner's feet.
 """
 
-from typing import Any, TypeVar
+from operator import index
+from typing import SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.errors import InputError
 
-__all__ = ["FloatArray", "IndexArray", "exact_floats", "floats", "frozen", "integers"]
+__all__ = ["FloatArray", "exact_floats", "expect", "floats", "fraction", "frozen", "integers", "owned", "whole"]
 
 FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.integer[Any]]
 Scalar = TypeVar("Scalar", bound=np.generic)
+Kind = TypeVar("Kind")
 
 
 def integers(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """A one-dimensional copy of ``values`` as int64; anything that is not whole numbers is an error."""
-    array = np.asarray(values)
+    array = _as_array(values, name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise InputError(name, f"an array of shape {array.shape} and type {array.dtype}", "whole numbers in one row")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError(name, f"{array.max()}", "whole numbers below 2^63")
     return array.astype(np.int64)
 
 
 def floats(values: ArrayLike, name: str) -> FloatArray:
     """``values`` as contiguous float64, without a copy where it is so already."""
-    try:
-        return np.asarray(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InputError(name, f"something that is no array of numbers ({error})", "real numbers") from None
+    array = values if type(values) is np.ndarray else _as_array(values, name)
+    if array.dtype.kind not in "fiub":
+        raise InputError(name, f"an array of type {array.dtype}", "real numbers")
+    return np.asarray(array, dtype=np.float64, order="C")
 
 
 def exact_floats(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatArray:
@@ -47,3 +50,44 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def owned(array: FloatArray) -> FloatArray:
+    """A read-only copy of ``array``."""
+    return frozen(array.copy())
+
+
+def whole(name: str, value: SupportsIndex, least: int) -> int:
+    """``value`` as a Python integer of at least ``least``."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise InputError(name, f"{value!r}", f"a whole number, {least} or more")
+    return number
+
+
+def fraction(name: str, value: float) -> float:
+    """``value`` as a number from 0 to 1."""
+    if not isinstance(value, int | float | np.number) or not 0.0 <= float(value) <= 1.0:
+        raise InputError(name, f"{value!r}", "a number from 0 to 1")
+    return float(value)
+
+
+def expect(kind: type[Kind], value: object, name: str) -> Kind:
+    """``value``, which must be of the kind: people mix up an MDP and its skeleton."""
+    if not isinstance(value, kind):
+        hint = " (mdp.skeleton is one)" if kind.__name__ == "Skeleton" else ""
+        raise InputError(name, f"a {type(value).__name__}", f"a {kind.__name__}{hint}")
+    return value
+
+
+def _as_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(name, f"something that is no array ({error})", "an array of numbers") from None
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(name, "an array with a mask", "numbers without gaps")
+    return array

@@ -1,10 +1,13 @@
 """The command line, thin: each command reads its options and calls the library."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import advmdp
 
@@ -15,6 +18,16 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Learning to act when costs change arbitrarily and the dynamics are unknown.",
 )
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Errors of ours are for people: one line and exit code 1, no traceback."""
+    try:
+        yield
+    except advmdp.AdvMDPError as error:
+        Console(stderr=True).print(f"[red]error[/]: {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(1) from None
 
 
 def _show_version(wanted: bool) -> None:
@@ -41,4 +54,5 @@ def demo(
     """Every kind of changing loss, two simple players, and their exact regret; a table and a picture."""
     from advmdp.demo import run
 
-    run(out, episodes, seed, Console())
+    with _told_plainly():
+        run(out, episodes, seed, Console())

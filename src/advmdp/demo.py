@@ -17,6 +17,7 @@ from rich.table import Table
 
 from advmdp import losses, plot
 from advmdp.arrays import FloatArray
+from advmdp.errors import InputError
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, occupancy
 from advmdp.policy import uniform_policy
@@ -91,6 +92,10 @@ def _account(mdp: MDP, kind: str, sequence: losses.Losses, name: str, player: Pl
 
 def run(out: Path, episodes: int, seed: int, console: Console) -> None:
     """The table to ``console``, and the picture into the folder ``out``."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("out", f"{out} ({error.strerror})", "a folder that can be made or written to") from None
     mdp = world(seed)
     console.print(f"[bold]A world the player must cross again and again[/]: {mdp}")
     count = len(sequences(mdp, episodes, seed)) * len(players(mdp))
@@ -124,7 +129,6 @@ def draw(mdp: MDP, seed: int, out: Path) -> Path:
         plot.flow(sk, q, loss, ax=ax).set_title(f"{title}: expected loss {q @ loss:.2f}")
     scale = plt.cm.ScalarMappable(cmap="coolwarm")
     figure.colorbar(scale, ax=axes, label="loss of a step", shrink=0.8)
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "flow.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)

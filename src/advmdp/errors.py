@@ -15,10 +15,13 @@ class InputError(AdvMDPError, ValueError):
     """Something handed to us cannot be used; ``where``, ``given`` and ``expected`` say what and why."""
 
     def __init__(self, where: str, given: str, expected: str) -> None:
-        super().__init__(f"{where}: {given}; expected {expected}")
+        super().__init__(where, given, expected)
         self.where = where
         self.given = given
         self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.given}; expected {self.expected}"
 
 
 class ModelError(InputError):
@@ -27,4 +30,7 @@ class ModelError(InputError):
     def __init__(self, rule: str, where: str, given: str, expected: str) -> None:
         super().__init__(where, given, expected)
         self.rule = rule
-        self.args = (f"rule '{rule}' is broken at {where}: {given}; expected {expected}",)
+        self.args = (rule, where, given, expected)  # what a copy in another process is made from
+
+    def __str__(self) -> str:
+        return f"rule '{self.rule}' is broken at {super().__str__()}"

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, floats
-from advmdp.errors import InputError
+from advmdp.arrays import FloatArray, exact_floats, floats, whole
+from advmdp.errors import InputError, ModelError
 from advmdp.mdp import MDP
+from advmdp.policy import checked_policy
 from advmdp.skeleton import Skeleton
-from advmdp.tables import Table
+from advmdp.tables import TOLERANCE, Table
 
 __all__ = ["Expansion", "time_expand"]
 
@@ -43,6 +44,8 @@ class Expansion:
     """A loop-free MDP and, for each of its parts, what it was in the original (-1 for what was added)."""
 
     mdp: MDP
+    original: tuple[int, int, int]
+    """(H, S, A): the horizon and the numbers of states and actions of the original."""
     state: NDArray[np.int64]
     """(num_states,) the original state."""
     pair_step: NDArray[np.int64]
@@ -51,23 +54,41 @@ class Expansion:
     """(num_pairs,) the original action, or -1."""
 
     def losses(self, loss: ArrayLike) -> FloatArray:
-        """A loss over (s, a, s') or (h, s, a, s') of the original as a vector over transitions; 0 on what was added."""
+        """A loss over (s, a, s') or (h, s, a, s') of the original as a vector over transitions; 0 on what was added.
+
+        With a last axis of d, for d losses at once, it becomes a matrix (num_transitions, d).
+        """
         sk = self.mdp.skeleton
-        table = floats(loss, "loss")
+        _, S, A = self.original
+        table = self._over_steps(loss, "loss", (S, A, S), several=True)
         pairs = np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr))
         step, action = self.pair_step[pairs], self.pair_action[pairs]
         state, successor = self.state[sk.state_of_pair[pairs]], self.state[sk.successor]
         real = action != NOWHERE
-        index = (step[real], state[real], action[real], successor[real])
-        return _lifted(table, index, real, "loss", "(s, a, s') or (h, s, a, s')")
+        out = np.zeros((sk.num_transitions, *table.shape[4:]))
+        out[real] = table[step[real] % len(table), state[real], action[real], successor[real]]
+        return out
 
     def policy(self, policy: ArrayLike) -> FloatArray:
         """A policy over (s, a) or (h, s, a) of the original as a vector over pairs; 1 on what was added."""
+        table = self._over_steps(policy, "policy", self.original[1:], several=False)
         state = self.state[self.mdp.skeleton.state_of_pair]
         real = self.pair_action != NOWHERE
-        index = (self.pair_step[real], state[real], self.pair_action[real])
-        lifted = _lifted(floats(policy, "policy"), index, real, "policy", "(s, a) or (h, s, a)")
-        return np.where(real, lifted, 1.0)
+        out = np.ones(len(real))
+        out[real] = table[self.pair_step[real] % len(table), state[real], self.pair_action[real]]
+        checked_policy(self.mdp.skeleton, out)
+        return out
+
+    def _over_steps(self, values: ArrayLike, name: str, shape: tuple[int, ...], several: bool) -> FloatArray:
+        """``values`` with a first axis for the step, of length 1 where they do not depend on it."""
+        table = floats(values, name)
+        stepwise = (self.original[0], *shape)
+        if table.shape not in (shape, stepwise) and not (several and table.shape[:-1] in (shape, stepwise)):
+            expected = f"{shape} or {stepwise}" + (", or with a last axis of d" if several else "")
+            raise InputError(name, f"shape {table.shape}", expected)
+        if not np.isfinite(table).all():
+            raise InputError(name, "numbers that are not finite", "finite numbers")
+        return table if table.shape[: len(stepwise)] == stepwise else table[np.newaxis]
 
 
 def time_expand(
@@ -83,9 +104,10 @@ def time_expand(
     with no action at all is terminal, and the episode waits there at no loss until the horizon.  ``initial`` is a
     state or a distribution over states.  Named states become "name@h".
     """
-    if horizon < 1:
-        raise InputError("horizon", f"{horizon}", "1 or more")
-    num_states, steps = _steps(transition, horizon)
+    horizon = whole("horizon", horizon, 1)
+    num_states, num_actions, steps = _steps(transition, horizon)
+    if state_names is not None and len(state_names) != num_states:
+        raise InputError("state_names", f"{len(state_names)} names", f"{num_states}")
     start = _distribution(initial, num_states)
     levels = [np.flatnonzero(start)]
     columns, sources = [], []
@@ -103,10 +125,11 @@ def time_expand(
         offset += len(here)
     state, action, successor, probability = (np.concatenate(column) for column in zip(*columns, strict=True))
     table = Table([len(level) for level in levels], state, action, successor, probability)
-    return _expansion(table, levels, sources, start, state_names)
+    return _expansion((horizon, num_states, num_actions), table, levels, sources, start, state_names)
 
 
 def _expansion(
+    original: tuple[int, int, int],
     table: Table,
     levels: list[NDArray[np.int64]],
     sources: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
@@ -127,11 +150,11 @@ def _expansion(
     pointers, probability = table.compress()
     pair_step, pair_action = (np.concatenate(column) for column in zip(*sources, strict=True))
     skeleton = Skeleton(*pointers, labels)
-    return Expansion(MDP(skeleton, probability), np.concatenate(levels), pair_step, pair_action)
+    return Expansion(MDP(skeleton, probability), original, np.concatenate(levels), pair_step, pair_action)
 
 
-def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, list[Rows]]:
-    """The number of states, and the rows of each step, whatever form they came in."""
+def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, int, list[Rows]]:
+    """The numbers of states and actions, and the rows of each step, whatever form they came in."""
     if isinstance(transition, list | tuple) and transition and all(hasattr(p, "tocoo") for p in transition):
         parts = [p.tocoo() for p in transition]
         num_states = int(parts[0].shape[0])
@@ -139,20 +162,39 @@ def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, li
             raise InputError("transition", f"sparse matrices of shapes {sorted(shapes)}", "one shape, (S, S)")
         action = np.repeat(np.arange(len(parts)), [p.nnz for p in parts])
         state, successor, probability = (np.concatenate([getattr(p, f) for p in parts]) for f in ("row", "col", "data"))
-        return num_states, [Rows(state.astype(np.int64), action, successor.astype(np.int64), probability)] * horizon
+        rows = Rows(state.astype(np.int64), action, successor.astype(np.int64), probability.astype(np.float64))
+        _check_rows(rows, num_states, len(parts), "")
+        return num_states, len(parts), [rows] * horizon
     dense = floats(transition, "transition")
     shape = dense.shape
     if dense.ndim not in (3, 4) or shape[-3] != shape[-1] or (dense.ndim == 4 and shape[0] != horizon):
         raise InputError("transition", f"shape {shape}", f"(S, A, S), or (H, S, A, S) with H = {horizon}")
     if dense.ndim == 3:
-        return shape[-1], [_possible(dense)] * horizon
-    return shape[-1], [_possible(step) for step in dense]
+        return shape[-1], shape[-2], [_possible(dense, "")] * horizon
+    return shape[-1], shape[-2], [_possible(step, f"{h}, ") for h, step in enumerate(dense)]
 
 
-def _possible(step: FloatArray) -> Rows:
-    """The entries of P[s, a, s'] that are not zero; NaN and negative ones stay, for the MDP's own check to name."""
+def _possible(step: FloatArray, prefix: str) -> Rows:
+    """The entries of P[s, a, s'] that are not zero."""
     state, action, successor = np.nonzero(step)
-    return Rows(state, action, successor, step[state, action, successor])
+    rows = Rows(state, action, successor, step[state, action, successor])
+    _check_rows(rows, step.shape[0], step.shape[1], prefix)
+    return rows
+
+
+def _check_rows(rows: Rows, num_states: int, num_actions: int, prefix: str) -> None:
+    """Each P[s, a] is a distribution or zero: checked here, where it can be named as in the original."""
+    if (bad := ~(rows.probability >= 0.0)).any():
+        i = int(np.argmax(bad))
+        where = f"P[{prefix}{rows.state[i]}, {rows.action[i]}, {rows.successor[i]}]"
+        rule = "no NaN" if np.isnan(rows.probability[i]) else "no negative probability"
+        raise ModelError(rule, where, f"{rows.probability[i]}", "a number from 0 to 1")
+    pair = rows.state * num_actions + rows.action
+    totals = np.bincount(pair, rows.probability, num_states * num_actions)
+    if (bad := (totals > 0.0) & ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
+        s, a = divmod(int(np.argmax(bad)), num_actions)
+        expected = "1 (to nine digits), or 0 for an action that is not available"
+        raise ModelError("rows sum to one", f"P[{prefix}{s}, {a}]", f"a sum of {totals[bad][0]:.12g}", expected)
 
 
 def _leaving(rows: Rows, states: NDArray[np.int64], num_states: int) -> Rows:
@@ -186,18 +228,6 @@ def _distribution(initial: int | ArrayLike, states: int) -> FloatArray:
             raise InputError("initial", f"state {initial}", f"0 to {states - 1}")
         return np.where(np.arange(states) == initial, 1.0, 0.0)
     start = exact_floats(initial, "initial", (states,))
-    if not (start >= 0).all() or not abs(start.sum() - 1.0) <= 1e-9:
-        raise InputError("initial", f"numbers that sum to {start.sum():.12g}", "a distribution over the states")
+    if not (start >= 0).all() or not abs(start.sum() - 1.0) <= TOLERANCE:
+        raise ModelError("rows sum to one", "initial", f"{start}", "numbers of 0 or more that sum to 1")
     return start
-
-
-def _lifted(table: FloatArray, index: tuple[Any, ...], real: NDArray[np.bool_], name: str, forms: str) -> FloatArray:
-    """``table`` read at ``index`` (whose first axis, the step, it may lack), 0 where nothing is real."""
-    if table.ndim not in (len(index) - 1, len(index)):
-        raise InputError(name, f"shape {table.shape}", f"one over {forms}")
-    out = np.zeros(len(real))
-    try:
-        out[real] = table[index[-table.ndim :]]
-    except IndexError as error:
-        raise InputError(name, f"shape {table.shape} ({error})", f"one over all {forms}") from None
-    return out

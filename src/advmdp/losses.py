@@ -19,9 +19,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, floats
+from advmdp.arrays import FloatArray, expect, floats, fraction, owned, whole
 from advmdp.errors import InputError
-from advmdp.policy import policy_vector, uniform_policy
+from advmdp.policy import checked_policy, uniform_policy
 from advmdp.replay import ArrayRows, FileRows, Rows, rescaling
 from advmdp.skeleton import Skeleton
 from advmdp.streams import stream_key, uniforms
@@ -44,24 +44,27 @@ class Losses(ABC):
     """How many episodes there are, where the sequence ends."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
-        if dimensions is not None and dimensions < 1:
-            raise InputError("dimensions", f"{dimensions}", "1 or more, or None for a loss without that axis")
-        self.skeleton = skeleton
-        self.dimensions = dimensions
+        self.skeleton = expect(Skeleton, skeleton, "skeleton")
+        self.dimensions = None if dimensions is None else whole("dimensions", dimensions, 1)
         n = skeleton.num_transitions
-        self.shape: tuple[int, ...] = (n,) if dimensions is None else (n, dimensions)
+        self.shape: tuple[int, ...] = (n,) if self.dimensions is None else (n, self.dimensions)
 
     def at(self, t: int, policies: Policies | None = None) -> FloatArray:
         """The loss of episode t, counted from 0; an adaptive one is told the policies played, by episode."""
-        return self.block(t, t + 1, policies).reshape(self.shape)
+        episode = whole("episode", t, 0)
+        return self.block(episode, episode + 1, policies).reshape(self.shape)
 
     def block(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         """The losses of episodes first, ..., stop - 1, stacked."""
-        end = np.inf if self.episodes is None else self.episodes
-        if not 0 <= first <= stop <= end:
-            expected = "0 or more, ascending" + ("" if self.episodes is None else f", up to {self.episodes}")
-            raise InputError("episodes", f"{first} to {stop}", expected)
-        return self._block(first, stop, policies).reshape(stop - first, *self.shape)
+        begin, end = whole("episode", first, 0), whole("episode", stop, 0)
+        if begin > end or (self.episodes is not None and end > self.episodes):
+            expected = "an ascent" if self.episodes is None else f"an ascent up to {self.episodes}"
+            raise InputError("episodes", f"{begin} to {end}", expected)
+        return self._block(begin, end, policies).reshape(end - begin, *self.shape)
+
+    def __repr__(self) -> str:
+        told = {name: value for name, value in vars(self).items() if isinstance(value, int | float)}
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
 
     @abstractmethod
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
@@ -73,8 +76,8 @@ class Noisy(Losses):
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None, noise: float, seed: int) -> None:
         super().__init__(skeleton, dimensions)
-        self.noise = _fraction("noise", noise)
-        self.seed = seed
+        self.noise = fraction("noise", noise)
+        self.seed = whole("seed", seed, 0)
         self._noise_key = stream_key(seed, "adversary", "noise")
 
     @abstractmethod
@@ -114,7 +117,7 @@ class Stochastic(Noisy):
         dimensions: int | None = None,
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        self.means = self._drawn_means("means") if means is None else self._given_means(means)
+        self.means = owned(self._drawn_means("means") if means is None else self._given_means(means))
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         return np.broadcast_to(self.means, (stop - first, *self.shape))
@@ -135,12 +138,12 @@ class Stochastic(Noisy):
 
 
 class Switching(Noisy):
-    """The best policy changes every ``period`` episodes, going round among ``contexts`` policies.
+    """The best policy changes every ``period`` episodes, in every state that has a choice.
 
-    Each state has an order of its actions, drawn from the seed (one for each dimension).  In context c the c-th of them
-    (going round where there are fewer) has mean loss (1 - gap) / 2 and every other (1 + gap) / 2.  So the best policy
-    of a context takes the good action everywhere, and it differs from that of the next context in every state that has
-    a choice.  With period 1 and two contexts yesterday's best is today's worst.
+    Each state has an order of its actions, drawn from the seed (one for each dimension), and goes round among the first
+    ``contexts`` of them (or all, where there are fewer).  One is good for a period, with mean loss (1 - gap) / 2, while
+    every other action of the state has (1 + gap) / 2; then it is the turn of the next.  So the best policy of a period
+    takes the good action everywhere.  With period 1 and two contexts yesterday's best is today's worst.
     """
 
     def __init__(
@@ -154,29 +157,25 @@ class Switching(Noisy):
         dimensions: int | None = None,
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        if period < 1 or contexts < 2:
-            raise InputError("switching", f"period {period}, {contexts} contexts", "a period from 1, contexts from 2")
-        self.period = period
-        self.contexts = contexts
-        self.gap = _fraction("gap", gap)
-        columns = dimensions or 1
+        self.period = whole("period", period, 1)
+        self.contexts = whole("contexts", contexts, 2)
+        self.gap = fraction("gap", gap)
+        columns = self.dimensions or 1
         drawn = uniforms(stream_key(seed, "adversary", "order"), 0, columns, skeleton.num_pairs)
         state = skeleton.state_of_pair
         place = np.empty((skeleton.num_pairs, columns), np.int64)
         for j in range(columns):
             place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
         self._place = place
-
-    def context(self, t: int) -> int:
-        """Which of the contexts rules episode t."""
-        return t // self.period % self.contexts
+        self._turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])[:, None]
+        self._cycle = int(np.lcm.reduce(np.unique(self._turns)))
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
-        contexts, rows = np.unique([self.context(t) for t in range(first, stop)], return_inverse=True)
-        choices = np.diff(self.skeleton.pair_ptr)[self.skeleton.state_of_pair][:, None]
+        periods = (first // self.period + (first % self.period + np.arange(stop - first)) // self.period) % self._cycle
+        turns, rows = np.unique(periods, return_inverse=True)
         means = [
-            self._over_transitions(np.where(self._place == c % choices, 1.0 - self.gap, 1.0 + self.gap) / 2.0)
-            for c in contexts
+            self._over_transitions(np.where(self._place == turn % self._turns, 1.0 - self.gap, 1.0 + self.gap) / 2.0)
+            for turn in turns
         ]
         return np.stack(means)[rows] if means else np.empty((0, *self.shape))
 
@@ -192,18 +191,16 @@ class Drifting(Noisy):
         self, skeleton: Skeleton, period: int = 1000, seed: int = 0, noise: float = 0.0, dimensions: int | None = None
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        if period < 1:
-            raise InputError("period", f"{period}", "1 or more")
-        self.period = period
+        self.period = whole("period", period, 1)
         self._knot_key = stream_key(seed, "adversary", "knots")
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         pairs = self.skeleton.num_pairs
-        knot, passed = np.divmod(np.arange(first, stop), self.period)
-        origin = first // self.period
+        origin, begun = divmod(first, self.period)
+        knot, passed = np.divmod(begun + np.arange(stop - first), self.period)
         knots = uniforms(self._knot_key, origin, stop // self.period - origin + 2, pairs * (self.dimensions or 1))
         u = (passed / self.period)[:, None]
-        before, after = knots[knot - origin], knots[knot - origin + 1]
+        before, after = knots[knot], knots[knot + 1]
         means = before + u * u * (3.0 - 2.0 * u) * (after - before)
         widths = np.diff(self.skeleton.transition_ptr)
         by_pair = means.reshape(stop - first, pairs, self.dimensions or 1)
@@ -231,11 +228,9 @@ class Adaptive(Noisy):
         dimensions: int | None = None,
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        if memory < 1:
-            raise InputError("memory", f"{memory}", "1 or more")
-        self.strength = _fraction("strength", strength)
-        self.memory = memory
-        self.base = self._drawn_means("base")
+        self.strength = fraction("strength", strength)
+        self.memory = whole("memory", memory, 1)
+        self.base = owned(self._drawn_means("base"))
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         means = np.empty((stop - first, *self.shape))
@@ -254,9 +249,10 @@ class Adaptive(Noisy):
             if policies is None:
                 raise InputError("policies", "none", f"those of episodes {past.start} to {t - 1}, by episode")
             try:
-                total += policy_vector(self.skeleton, policies[s])
+                policy = policies[s]
             except (LookupError, TypeError):
                 raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
+            total += checked_policy(self.skeleton, policy)
         return total / len(past)
 
 
@@ -264,9 +260,12 @@ class Replay(Losses):
     """Recorded losses: one row an episode, from an array (memory-mapped or not) or a CSV or Parquet file.
 
     A row has one number for each transition in order, or one for each pair, which then holds for all its successors;
-    with ``dimensions=d`` it has d side by side for each (an array may have them as a last axis).  A file has a header
-    line; columns count by their place.  Files are read a stretch at a time, so they may be larger than memory; of the
-    two, Parquet finds a row without reading all before it.
+    with ``dimensions=d`` it has d side by side for each (an array may have them as a last axis).
+
+    A file has a header line.  Where its names are those of ``Skeleton.pair_label`` or ``transition_label`` ("home/bus",
+    with d losses "home/bus:0", "home/bus:1", ...) columns are found by name, else they count by their place.  Files are
+    read a stretch at a time, so they may be larger than memory; of the two, Parquet finds a row without reading all
+    before it.
 
     Losses must lie in [0, 1].  Raw costs c are mapped by ``rescale=(low, high)`` to (c - low) / (high - low), or by
     ``rescale="range"`` with the least and the greatest cost of the whole recording.  One affine map for all entries
@@ -281,17 +280,33 @@ class Replay(Losses):
         rescale: tuple[float, float] | Literal["range"] | None = None,
     ) -> None:
         super().__init__(skeleton, dimensions)
+        d = self.dimensions or 1
+        owners = (skeleton.num_transitions, skeleton.num_pairs)
         rows: Rows
-        rows = FileRows(fspath(source)) if isinstance(source, str | PathLike) else ArrayRows(source)
-        columns = dimensions or 1
-        by_transition, by_pair = skeleton.num_transitions * columns, skeleton.num_pairs * columns
-        if rows.width not in (by_transition, by_pair):
-            expected = f"{by_transition} (one a transition) or {by_pair} (one a pair)"
+        if isinstance(source, str | PathLike):
+            rows = FileRows(fspath(source), self._labels)
+        else:
+            rows = ArrayRows(
+                source, {(n,) if self.dimensions is None else (n, d) for n in owners} | {(n * d,) for n in owners}
+            )
+        if rows.width not in {n * d for n in owners}:
+            expected = f"{owners[0] * d} (one a transition) or {owners[1] * d} (one a pair), separated by commas"
             raise InputError(rows.name, f"{rows.width} columns", expected)
         self.episodes = rows.count
         self.low, self.high = rescaling(rows, rescale)
         self._rows = rows
-        self._by_pair = rows.width == by_pair
+        self._by_pair = rows.width == owners[1] * d
+
+    def _labels(self, width: int) -> list[str]:
+        """What the columns of a file with this many would be called."""
+        sk, d = self.skeleton, self.dimensions or 1
+        if width == sk.num_pairs * d:
+            labels = [sk.pair_label(p) for p in range(sk.num_pairs)]
+        elif width == sk.num_transitions * d:
+            labels = [sk.transition_label(i) for i in range(sk.num_transitions)]
+        else:
+            return []
+        return labels if self.dimensions is None else [f"{label}:{j}" for label in labels for j in range(d)]
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
         losses = (self._rows.read(first, stop) - self.low) / (self.high - self.low)
@@ -299,9 +314,3 @@ class Replay(Losses):
             return losses
         pairs = losses.reshape(stop - first, self.skeleton.num_pairs, self.dimensions or 1)
         return np.repeat(pairs, np.diff(self.skeleton.transition_ptr), axis=1)
-
-
-def _fraction(name: str, value: float) -> float:
-    if not 0.0 <= value <= 1.0:
-        raise InputError(name, f"{value}", "a number from 0 to 1")
-    return float(value)

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, IndexArray, exact_floats, floats, frozen
+from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.compiled import compiled
 from advmdp.errors import InputError, ModelError
 from advmdp.naming import layered
-from advmdp.policy import TOLERANCE, broken_policy, policy_vector, row_total
+from advmdp.policy import broken_policy, policy_vector, row_total
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator
-from advmdp.tables import Table, checked_sizes, dense_pointers
+from advmdp.tables import TOLERANCE, Table, checked_sizes, dense_pointers
 
 __all__ = ["MDP", "Trajectory"]
 
@@ -47,6 +47,7 @@ class MDP:
     transition: FloatArray
 
     def __init__(self, skeleton: Skeleton, transition: ArrayLike) -> None:
+        expect(Skeleton, skeleton, "skeleton")
         rows = exact_floats(transition, "transition", (skeleton.num_transitions,))
         object.__setattr__(self, "skeleton", skeleton)
         object.__setattr__(self, "transition", frozen(_normalised(skeleton, rows)))
@@ -58,6 +59,8 @@ class MDP:
         Where the first layer has several states, ``initial`` is their distribution and a start is added; where the last
         has several, an end is added.
         """
+        if not isinstance(transition, Iterable):
+            raise InputError("transition", f"{transition!r}", "one array for each step")
         steps = [floats(rows, f"P_{k}") for k, rows in enumerate(transition)]
         for k, rows in enumerate(steps):
             before = steps[k - 1].shape[-1] if k else rows.shape[0] if rows.ndim else 0
@@ -128,25 +131,20 @@ class MDP:
         distinct and spread out.  Layers of several states at either end get a start or an end.
         """
         sizes = checked_sizes(layers)
-        for value, name in ((actions, "actions"), (branching, "branching")):
-            if value is not None and value < 1:
-                raise InputError(name, f"{value}", "1 or more")
-        if not concentration > 0:
-            raise InputError("concentration", f"{concentration}", "a positive number")
+        count = whole("actions", actions, 1)
+        if not isinstance(concentration, int | float) or not 0.0 < concentration < np.inf:
+            raise InputError("concentration", f"{concentration!r}", "a positive number")
         world = generator(seed, "world")
         if branching is None:
-            skeleton = Skeleton.dense(sizes, actions)
+            skeleton = Skeleton.dense(sizes, count)
         else:
-            skeleton = _branching_skeleton(sizes, actions, branching, world)
-        weights = world.standard_gamma(concentration, skeleton.num_transitions)
-        # A gamma draw of small concentration can underflow to zero; a row of zeros would be no distribution.
-        weights = np.maximum(weights, np.finfo(float).tiny)
-        totals = np.add.reduceat(weights, skeleton.transition_ptr[:-1])
-        return cls(skeleton, weights / skeleton.over_transitions(totals))
+            skeleton = _branching_skeleton(sizes, count, whole("branching", branching, 1), world)
+        return cls(skeleton, _dirichlet(skeleton, concentration, world))
 
     def sample(self, policy: ArrayLike, rng: np.random.Generator) -> Trajectory:
         """One episode of Algorithm 1 under ``policy``; takes 2 L uniform numbers from ``rng``."""
         sk = self.skeleton
+        expect(np.random.Generator, rng, "rng")
         steps = sk.num_layers
         pi = policy_vector(sk, policy)
         out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
@@ -177,7 +175,7 @@ def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:
         return None
     start = exact_floats(initial, "initial", (states,))
     if not (start >= 0).all() or not abs(start.sum() - 1.0) <= TOLERANCE:
-        raise ModelError("rows sum to one", "initial", f"numbers that sum to {start.sum():.12g}", "a distribution")
+        raise ModelError("rows sum to one", "initial", f"{start}", "numbers of 0 or more that sum to 1")
     return start if states > 1 else None
 
 
@@ -190,7 +188,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
     totals = np.add.reduceat(rows, sk.transition_ptr[:-1])
     if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
         p = int(np.argmax(bad))
-        raise ModelError("rows sum to one", sk.where_pair(p), f"a sum of {totals[p]:.12g}", "1")
+        raise ModelError("rows sum to one", sk.where_pair(p), f"a sum of {totals[p]:.12g}", "1 (to nine digits)")
     # What the sum itself may err by is left alone, so that an MDP made of an MDP's rows is the same to the bit.
     slack = np.finfo(float).eps * (np.diff(sk.transition_ptr) + 2)
     totals[np.abs(totals - 1.0) <= slack] = 1.0
@@ -199,7 +197,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
 
 def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: np.random.Generator) -> Skeleton:
     """Each pair's successors: one drawn from each of ``branching`` equal stretches of the next layer."""
-    table_rows: list[list[IndexArray]] = []
+    table_rows: list[list[NDArray[np.int64]]] = []
     offset = 0
     for size, following in pairwise(sizes):
         width = min(branching, following)
@@ -210,6 +208,18 @@ def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: n
         table_rows.append([offset + pair // actions, pair % actions, offset + size + drawn.ravel()])
         offset += size
     return Skeleton.sparse(sizes, *(np.concatenate(column) for column in zip(*table_rows, strict=True)))
+
+
+def _dirichlet(sk: Skeleton, concentration: float, world: np.random.Generator) -> FloatArray:
+    """Rows from the symmetric Dirichlet distribution: normalised gamma draws, taken in logarithms.
+
+    G of shape c is distributed as G' U^(1/c) with G' of shape c + 1; for small c only its logarithm fits a float64.
+    """
+    n = sk.num_transitions
+    logs = np.log(world.standard_gamma(concentration + 1.0, n)) + np.log1p(-world.random(n)) / concentration
+    first = sk.transition_ptr[:-1]
+    weights = np.exp(logs - sk.over_transitions(np.maximum.reduceat(logs, first)))
+    return weights / sk.over_transitions(np.add.reduceat(weights, first))
 
 
 @compiled

@@ -8,47 +8,70 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
+from advmdp.arrays import floats
 from advmdp.errors import InputError, ModelError
-from advmdp.tables import Table
+from advmdp.tables import TOLERANCE, Table
 
 __all__ = ["layered"]
 
 Step = tuple[Hashable, Hashable, Hashable, float]
 
-START, END = "start", "end"
+Following = dict[Hashable, dict[Hashable, dict[Hashable, float]]]
 
 
 def layered(
     steps: Iterable[Step], initial: Mapping[Hashable, float] | None
 ) -> tuple[Table, tuple[str, ...], tuple[str, ...]]:
     """The table of the steps with a single start and end, and the names of its states and of its pairs' actions."""
-    rows = list(steps)
-    if not rows:
-        raise InputError("steps", "none", "at least one row (state, action, next state, probability)")
-    following: dict[Hashable, dict[Hashable, dict[Hashable, float]]] = {}
-    for row, (state, action, successor, probability) in enumerate(rows):
-        outcomes = following.setdefault(state, {}).setdefault(action, {})
-        if successor in outcomes:
-            given = f"{state!r}, {action!r} -> {successor!r} for a second time"
-            raise ModelError("distinct successors", f"row {row} of the steps", given, "each outcome once")
-        outcomes[successor] = probability
+    following = _read(steps)
     layers = _layers(following, _first(following, initial))
-    if len(layers[0]) > 1:
-        assert initial is not None
-        following[START] = {START: dict(initial)}
-        layers.insert(0, [START])
+    taken = {state for layer in layers for state in layer}
+    if initial is not None and len(layers[0]) > 1:
+        start = _unused("start", taken)
+        following[start] = {start: {state: initial[state] for state in layers[0]}}
+        layers.insert(0, [start])
     if len(layers[-1]) > 1:
-        following |= {state: {END: {END: 1.0}} for state in layers[-1]}
-        layers.append([END])
+        end = _unused("end", taken)
+        following |= {state: {end: {end: 1.0}} for state in layers[-1]}
+        layers.append([end])
     return _numbered(following, layers)
 
 
-Following = dict[Hashable, dict[Hashable, dict[Hashable, float]]]
+def _read(steps: Iterable[Step]) -> Following:
+    """state -> action -> next state -> probability."""
+    following: Following = {}
+    row = 0
+    try:
+        for state, action, successor, probability in steps:
+            outcomes = following.setdefault(state, {}).setdefault(action, {})
+            if successor in outcomes:
+                given = f"{state!r}, {action!r} -> {successor!r} for a second time"
+                raise ModelError("distinct successors", f"row {row} of the steps", given, "each outcome once")
+            outcomes[successor] = float(probability)
+            row += 1
+    except ModelError:
+        raise
+    except (TypeError, ValueError) as error:
+        expected = "(state, action, next state, probability)"
+        raise InputError(f"row {row} of the steps", f"no such row ({error})", expected) from None
+    if not following:
+        raise InputError("steps", "none", "at least one row (state, action, next state, probability)")
+    return following
+
+
+def _unused(name: str, taken: set[Hashable]) -> str:
+    """A name for an added state that no other state has."""
+    while name in taken:
+        name = f"({name})"
+    return name
 
 
 def _first(following: Following, initial: Mapping[Hashable, float] | None) -> list[Hashable]:
     """The states of the first layer: the one that no step leads to, or those that ``initial`` gives weight."""
     if initial is not None:
+        weights = floats(list(initial.values()), "initial") if isinstance(initial, Mapping) else np.array(np.nan)
+        if not (weights >= 0.0).all() or not abs(weights.sum() - 1.0) <= TOLERANCE:
+            raise ModelError("rows sum to one", "initial", f"{initial}", "a dictionary from states to a distribution")
         if unknown := [state for state in initial if state not in following]:
             raise InputError("initial", f"state {unknown[0]!r}, from which no step leads", "states with steps")
         return [state for state, weight in initial.items() if weight != 0.0]
@@ -56,7 +79,8 @@ def _first(following: Following, initial: Mapping[Hashable, float] | None) -> li
     first = [state for state in following if state not in reached]
     if len(first) != 1:
         given = f"{len(first)} states that no step leads to ({', '.join(map(repr, first[:5]))})"
-        raise ModelError("one start, one end", "steps", given, "one; or give the distribution over them as initial")
+        expected = "one; with several, give their distribution as initial; with loops, see advmdp.time_expand"
+        raise ModelError("one start, one end", "steps", given, expected)
     return first
 
 

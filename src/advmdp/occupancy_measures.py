@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, floats, frozen
+from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen
 from advmdp.compiled import compiled
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
-from advmdp.policy import TOLERANCE, broken_policy, policy_vector, row_total
+from advmdp.policy import broken_policy, policy_vector, row_total
 from advmdp.skeleton import Skeleton
+from advmdp.tables import TOLERANCE
 
 __all__ = [
     "Residuals",
@@ -65,7 +66,7 @@ class Residuals(NamedTuple):
 
 def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> FloatArray:
     """q^{P, pi} as a vector over transitions; ``out``, where given, is filled and returned."""
-    sk = mdp.skeleton
+    sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
     q = np.empty(sk.num_transitions) if out is None else _writable(out, sk.num_transitions)
     bad = _forward(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, pi, q)
@@ -102,13 +103,16 @@ def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
     losses = floats(loss, "loss")
     if losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
         raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
+    if not np.isfinite(losses).all():
+        i = int(np.argmin(np.isfinite(losses).reshape(sk.num_transitions, -1).all(axis=1)))
+        raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "finite numbers")
     weighted = (losses.T * measure).T
     return np.add.reduceat(weighted, sk.layer_transition_ptr[:-1], axis=0)
 
 
 def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     """V and Q of a policy under one loss, by backward induction; ``state[0]`` is its total expected loss."""
-    sk = mdp.skeleton
+    sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
     losses = frozen(exact_floats(loss, "loss", (sk.num_transitions,)))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
@@ -125,7 +129,7 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
 
     Any finite loss will do, so the sum of many episodes gives the best stationary policy in hindsight for it.
     """
-    sk = mdp.skeleton
+    sk = expect(MDP, mdp, "mdp").skeleton
     losses = frozen(exact_floats(loss, "loss", (sk.num_transitions,)))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
@@ -136,14 +140,16 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
 
 
 def _measure(sk: Skeleton, q: ArrayLike) -> FloatArray:
+    expect(Skeleton, sk, "skeleton")
     measure = exact_floats(q, "q", (sk.num_transitions,))
-    if not (measure >= 0.0).all():
-        i = int(np.argmax(~(measure >= 0.0)))
-        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", "0 or more")
+    if (bad := ~((measure >= 0.0) & (measure < np.inf))).any():
+        i = int(np.argmax(bad))
+        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", "a number, 0 or more")
     return measure
 
 
 def _writable(out: FloatArray, size: int) -> FloatArray:
+    expect(np.ndarray, out, "out")
     fits = out.dtype == np.float64 and out.shape == (size,) and out.flags.c_contiguous and out.flags.writeable
     if not fits:
         raise InputError("out", f"shape {out.shape}, type {out.dtype}", f"a writable float64 vector of {size}")

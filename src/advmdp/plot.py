@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, exact_floats
+from advmdp.arrays import FloatArray, exact_floats, expect
 from advmdp.errors import InputError
+from advmdp.occupancy_measures import flow_residuals
 from advmdp.skeleton import Skeleton
 
 if TYPE_CHECKING:
@@ -29,18 +30,27 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
     import matplotlib.pyplot as plt
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
+    from matplotlib.ticker import MaxNLocator
 
-    measure = exact_floats(q, "q", (sk.num_transitions,))
-    losses = None if loss is None else exact_floats(loss, "loss", (sk.num_transitions,))
-    if sk.num_transitions > 200_000:
+    if expect(Skeleton, sk, "skeleton").num_transitions > 200_000:
         raise InputError("skeleton", f"{sk.num_transitions} transitions", "at most 200,000, to be a picture")
+    measure = exact_floats(q, "q", (sk.num_transitions,))
+    if (miss := flow_residuals(sk, measure).largest) > 1e-6:
+        raise InputError("q", f"flow that misses equations (1) and (2) by {miss:.3g}", "an occupancy measure")
+    losses = None if loss is None else exact_floats(loss, "loss", (sk.num_transitions,))
+    if losses is not None and not ((losses >= 0.0) & (losses <= 1.0)).all():
+        raise InputError(
+            "loss", f"numbers from {losses.min()} to {losses.max()}", "numbers from 0 to 1, for the colours"
+        )
     axes = plt.subplots(figsize=(8, 3.5), layout="constrained")[1] if ax is None else ax
     bottom, height = _bars(sk, measure)
     layer = np.repeat(np.arange(sk.num_layers + 1), sk.layer_sizes)
+    # Names are written where they have room: some 100 letters fit side by side.
+    named = sk.state_names is not None and max(map(len, sk.state_names)) * (sk.num_layers + 1) <= 100
     for x in map(int, np.flatnonzero(height >= FAINTEST)):
         axes.add_patch(Rectangle((layer[x] - BAR / 2, bottom[x]), BAR, height[x], color="0.25", zorder=3, lw=0))
-        if sk.state_names is not None and sk.num_states <= 60:
-            axes.text(layer[x], bottom[x] + height[x] + 0.012, sk.state_names[x], ha="center", va="bottom", fontsize=7)
+        if named:
+            axes.text(layer[x], bottom[x] + height[x] + 0.012, sk.state_label(x), ha="center", va="bottom", fontsize=7)
     colours = colormaps["coolwarm"]
     leaving, entering = bottom.copy(), bottom.copy()
     for x, y, mass, mean in _bands(sk, measure, losses):
@@ -49,7 +59,7 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
         leaving[x] += mass
         entering[y] += mass
     axes.set(xlim=(-0.2, sk.num_layers + 0.2), ylim=(-0.03, 1 + GAP + 0.03), yticks=[], xlabel="layer")
-    axes.set_xticks(range(sk.num_layers + 1) if sk.num_layers <= 20 else axes.get_xticks()[1:-1])
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=21, integer=True))
     axes.spines[["left", "top", "right"]].set_visible(False)
     return axes
 

@@ -5,27 +5,34 @@ policy of the layered MDP is one that may depend on time in the problem it came 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, frozen, integers
+from advmdp.arrays import FloatArray, exact_floats, expect, frozen, integers
 from advmdp.compiled import compiled
 from advmdp.errors import InputError, ModelError
 from advmdp.skeleton import Skeleton
+from advmdp.tables import TOLERANCE
 
-__all__ = ["TOLERANCE", "broken_policy", "deterministic_policy", "policy_vector", "row_total", "uniform_policy"]
-
-TOLERANCE = 1e-9
-"""How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
+__all__ = [
+    "broken_policy",
+    "checked_policy",
+    "deterministic_policy",
+    "policy_vector",
+    "row_total",
+    "uniform_policy",
+]
 
 
 def uniform_policy(sk: Skeleton) -> FloatArray:
     """pi(a|x) = 1 / |A(x)|: the first policy of Algorithm 2."""
+    expect(Skeleton, sk, "skeleton")
     counts = np.diff(sk.pair_ptr)[:-1]
     return np.repeat(1.0 / counts, counts)
 
 
 def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
     """The policy that takes ``action[x]`` (a number, counted within the state) in every state x but the last."""
+    expect(Skeleton, sk, "skeleton")
     choice = integers(action, "action")
     counts = np.diff(sk.pair_ptr)[:-1]
     if choice.shape != counts.shape:
@@ -41,6 +48,14 @@ def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
 def policy_vector(sk: Skeleton, policy: ArrayLike) -> FloatArray:
     """``policy`` as a read-only vector over pairs.  The kernels check its values as they pass over them."""
     return frozen(exact_floats(policy, "policy", (sk.num_pairs,)))
+
+
+def checked_policy(sk: Skeleton, policy: ArrayLike) -> FloatArray:
+    """As :func:`policy_vector`, with every row checked to be a distribution."""
+    pi = policy_vector(sk, policy)
+    if (bad := _first_broken(sk.pair_ptr, pi)) >= 0:
+        raise broken_policy(sk, pi, bad)
+    return pi
 
 
 def broken_policy(sk: Skeleton, policy: FloatArray, x: int) -> ModelError:
@@ -59,3 +74,12 @@ def row_total(weights: FloatArray, first: int, last: int) -> float:
             return np.nan
         total += weights[i]
     return total
+
+
+@compiled
+def _first_broken(pair_ptr: NDArray[np.int64], policy: FloatArray) -> int:
+    """The first state at which the policy is no distribution, or -1."""
+    for x in range(len(pair_ptr) - 2):
+        if not abs(row_total(policy, pair_ptr[x], pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
+            return x
+    return -1

@@ -19,14 +19,14 @@ A :class:`Skeleton` is what a learner is told.  The rules it obeys, each checked
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import frozen, integers
+from advmdp.arrays import frozen, integers, whole
 from advmdp.errors import InputError, ModelError
 from advmdp.tables import Table, checked_sizes, dense_pointers
 
@@ -54,16 +54,16 @@ class Skeleton:
         pair_ptr: ArrayLike,
         transition_ptr: ArrayLike,
         successor: ArrayLike,
-        state_names: Sequence[object] | None = None,
-        action_names: Sequence[object] | None = None,
+        state_names: Iterable[object] | None = None,
+        action_names: Iterable[object] | None = None,
     ) -> None:
         """The four arrays of the layout above; names of states (num_states) and of the actions of pairs (num_pairs)."""
         given = {"layer_ptr": layer_ptr, "pair_ptr": pair_ptr, "transition_ptr": transition_ptr, "successor": successor}
         keep = partial(object.__setattr__, self)
         for field, values in given.items():
             keep(field, frozen(integers(values, field)))
-        keep("state_names", None if state_names is None else tuple(map(str, state_names)))
-        keep("action_names", None if action_names is None else tuple(map(str, action_names)))
+        keep("state_names", _names(state_names, "state_names"))
+        keep("action_names", _names(action_names, "action_names"))
         _check_layers(self)
         _check_names(self.state_names, "state_names", self.num_states)
         _check_pairs(self)
@@ -147,6 +147,8 @@ class Skeleton:
 
     def over_transitions(self, over_pairs: NDArray[np.float64]) -> NDArray[np.float64]:
         """A vector (or matrix of rows) over pairs as one over transitions: each pair's value for all its successors."""
+        if len(over_pairs) != self.num_pairs:
+            raise InputError("a vector over pairs", f"{len(over_pairs)} entries", f"{self.num_pairs}")
         return np.repeat(over_pairs, np.diff(self.transition_ptr), axis=0)
 
     def state(self, name: str | int) -> int:
@@ -155,9 +157,9 @@ class Skeleton:
             if name not in self._state_numbers:
                 raise InputError("state", f"unknown name '{name}'", f"one of {_some(self.state_names)}")
             return self._state_numbers[name]
-        if not 0 <= name < self.num_states:
+        if (number := whole("state", name, 0)) >= self.num_states:
             raise InputError("state", f"number {name}", f"0 to {self.num_states - 1}")
-        return int(name)
+        return number
 
     def pair(self, state: str | int, action: str | int) -> int:
         """The number of the pair (state, action), each given by name or by number."""
@@ -168,9 +170,24 @@ class Skeleton:
             if action not in names:
                 raise InputError(self.where_state(x), f"unknown action '{action}'", f"one of {_some(names)}")
             return first + names.index(action)
-        if not 0 <= action < last - first:
-            raise InputError(self.where_state(x), f"action {action}", f"0 to {last - first - 1}")
-        return first + int(action)
+        if (number := whole("action", action, 0)) >= last - first:
+            raise InputError(self.where_state(x), f"action {action}", f"one of its {last - first} actions")
+        return first + number
+
+    def state_label(self, x: int) -> str:
+        """The name of a state, or its number where states have none."""
+        return str(x) if self.state_names is None else self.state_names[x]
+
+    def pair_label(self, p: int) -> str:
+        """'home/bus', or '0/1' where there are no names: the column of a pair in a table of losses."""
+        x = int(np.searchsorted(self.pair_ptr, p, side="right")) - 1
+        action = str(p - int(self.pair_ptr[x])) if self.action_names is None else self.action_names[p]
+        return f"{self.state_label(x)}/{action}"
+
+    def transition_label(self, i: int) -> str:
+        """'home/bus/station', or '0/1/2' where there are no names: the column of a transition in a table of losses."""
+        p = int(np.searchsorted(self.transition_ptr, i, side="right")) - 1
+        return f"{self.pair_label(p)}/{self.state_label(int(self.successor[i]))}"
 
     def where_state(self, x: int) -> str:
         """'layer 2, state 7 (B)': for messages."""
@@ -221,6 +238,12 @@ class Skeleton:
     @cached_property
     def _state_numbers(self) -> dict[str, int]:
         return {name: x for x, name in enumerate(self.state_names or ())}
+
+
+def _names(names: Iterable[object] | None, field: str) -> tuple[str, ...] | None:
+    if names is not None and not isinstance(names, Iterable):
+        raise InputError(field, f"{names!r}", "one name for each")
+    return None if names is None else tuple(map(str, names))
 
 
 def _some(names: Sequence[str] | None) -> str:

@@ -9,8 +9,7 @@ uniform numbers on its own counters, so any row, or block of rows, can be drawn 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.errors import InputError
+from advmdp.arrays import FloatArray, whole
 
 __all__ = ["Key", "generator", "stream_key", "uniforms"]
 
@@ -21,10 +20,10 @@ _WORDS_PER_COUNT = 4
 
 def stream_key(seed: int, *purpose: str) -> Key:
     """The key of the stream for a purpose, under a seed."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise InputError("seed", f"{seed!r}", "a whole number, 0 or more")
     names = tuple(int.from_bytes(name.encode(), "little") for name in purpose)
-    return np.random.SeedSequence(int(seed), spawn_key=names).generate_state(2, np.uint64).astype(np.uint64)
+    return (
+        np.random.SeedSequence(whole("seed", seed, 0), spawn_key=names).generate_state(2, np.uint64).astype(np.uint64)
+    )
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:

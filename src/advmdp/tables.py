@@ -16,7 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.arrays import FloatArray, exact_floats, integers
 from advmdp.errors import InputError, ModelError
 
-__all__ = ["Pointers", "Table", "checked_sizes", "dense_pointers"]
+__all__ = ["TOLERANCE", "Pointers", "Table", "checked_sizes", "dense_pointers"]
+
+TOLERANCE = 1e-9
+"""How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
 
 
 class Pointers(NamedTuple):
@@ -49,24 +52,17 @@ class Table:
     ) -> "Table":
         """The columns checked: of one length, states within the layers, actions from 0."""
         sizes = checked_sizes(layers)
-        states, actions, successors = (
-            integers(state, "state"),
-            integers(action, "action"),
-            integers(successor, "successor"),
-        )
+        states, actions = integers(state, "state"), integers(action, "action")
+        successors = integers(successor, "successor")
         count, total = len(states), sum(sizes)
-        for name, column, limit in (
-            ("state", states, total),
-            ("action", actions, None),
-            ("successor", successors, total),
-        ):
+        limits = {"state": (states, total), "action": (actions, count), "successor": (successors, total)}
+        for name, (column, limit) in limits.items():
             if len(column) != count:
                 raise InputError(name, f"{len(column)} rows", f"{count}, as many as there are of state")
-            bad = column < 0 if limit is None else (column < 0) | (column >= limit)
-            if bad.any():
+            if (bad := (column < 0) | (column >= limit)).any():
                 row = int(np.argmax(bad))
-                expected = "0 or more" if limit is None else f"0 to {limit - 1}, the states of the {len(sizes)} layers"
-                raise InputError(f"row {row} of the table", f"{name} {column[row]}", expected)
+                scope = "the actions of a state are 0, 1, 2, ..." if name == "action" else "the states of all layers"
+                raise InputError(f"row {row} of the table", f"{name} {column[row]}", f"0 to {limit - 1} ({scope})")
         weights = np.ones(count) if probability is None else exact_floats(probability, "probability", (count,))
         return cls(sizes, states, actions, successors, weights)
 
