@@ -25,6 +25,13 @@ def test_demo_prints_the_table_and_leaves_the_picture(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_the_seed_fixes_the_demo(tmp_path: Path) -> None:
+    def table(seed: int) -> str:
+        return CliRunner().invoke(app, ["demo", "--episodes", "5", "--seed", str(seed), "--out", str(tmp_path)]).output
+
+    assert table(1) == table(1) != table(2)
+
+
 def test_the_demo_tells_the_story_its_text_tells() -> None:
     regret = {(row.losses, row.player): row.regret for row in accounts(world(0), 400, seed=0)}
     assert len(regret) == 10

@@ -90,6 +90,11 @@ def test_a_terminal_state_waits_for_the_horizon_at_no_loss() -> None:
     assert e.mdp.skeleton.state_names == ("play@0", "play@1", "over@1", "play@2", "over@2", "play@3", "over@3", "end")
 
 
+def test_an_added_start_has_a_name_too() -> None:
+    e = am.time_expand(np.full((2, 1, 2), 0.5), 1, initial=[0.5, 0.5], state_names=["a", "b"])
+    assert e.mdp.skeleton.state_names == ("start", "a@0", "b@0", "a@1", "b@1", "end")
+
+
 def test_the_original_action_of_every_pair_is_kept() -> None:
     P = np.zeros((2, 3, 2))
     P[0, 2, 1] = P[0, 0, 0] = P[1, 1, 0] = 1.0

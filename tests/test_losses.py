@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import advmdp as am
+from advmdp.replay import FileRows
 from advmdp.streams import stream_key, uniforms
 from tests.strategies import build_mdp, random_policy
 
@@ -58,6 +59,18 @@ def test_blocks_may_be_cut_anywhere(make: Callable, cuts: list[int]) -> None:
 @makers
 def test_another_seed_is_another_sequence(make: Callable) -> None:
     assert (make(0, None).at(5, POLICIES) != make(1, None).at(5, POLICIES)).any()
+
+
+@makers
+def test_dimensions_are_losses_of_their_own(make: Callable) -> None:
+    both = make(0, 2).block(0, 20, POLICIES)
+    assert (both[..., 0] != both[..., 1]).any()
+
+
+def test_noise_is_as_wide_as_asked_for() -> None:
+    block = am.losses.Stochastic(SK, seed=0, means=np.full(N, 0.4), noise=0.5).block(0, 500)
+    assert np.abs(block - 0.4).max() <= 0.5 * 0.4
+    assert np.abs(block - 0.4).max() > 0.499 * 0.4
 
 
 @makers
@@ -121,6 +134,11 @@ def test_the_best_policy_switches_in_every_state_with_a_choice(period: int) -> N
     assert (np.add.reduceat(used, sk.pair_ptr[:-2]) == np.minimum(3, np.diff(sk.pair_ptr)[:-1])).all()
 
 
+def test_the_gap_is_the_one_asked_for() -> None:
+    means = am.losses.Switching(SK, period=2, gap=0.4, noise=0.0).at(0)
+    assert set(means.round(12)) == {0.3, 0.7}
+
+
 def test_drifting_moves_slowly_and_far() -> None:
     period = 50
     block = am.losses.Drifting(SK, period=period, seed=3).block(0, 1000)
@@ -139,6 +157,8 @@ def test_adaptive_punishes_what_was_preferred_and_nothing_later() -> None:
     longer = am.losses.Adaptive(SK, seed=0, strength=1.0, memory=4, noise=0.0)
     expected = SK.over_transitions(np.mean(POLICIES[5:9], axis=0))
     np.testing.assert_allclose(longer.at(9, POLICIES), expected, rtol=1e-14)
+    assert (longer.at(1, POLICIES) == SK.over_transitions(POLICIES[0])).all()
+    assert (longer.at(0) == SK.over_transitions(am.uniform_policy(SK))).all()
 
 
 @given(t=st.integers(0, 30), later=st.integers(0, 29))
@@ -227,6 +247,26 @@ def test_a_file_longer_than_a_stretch_is_read_in_stretches(
     assert (file.block(3, 47) == rows[3:47]).all()
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_reading_on_looks_ahead_and_jumping_does_not(
+    recorded: Callable, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advmdp.replay.STRETCH", 1000 * N)
+    file = am.losses.Replay(SK, recorded(np.full((3000, N), 0.5), ending))
+    loads: list[int] = []
+    load = FileRows._load
+    monkeypatch.setattr(
+        FileRows, "_load", lambda self, first, length: loads.append(length) or load(self, first, length)
+    )
+    for t in (10, 2999, 700):
+        file.at(t)
+    assert max(loads) <= 64
+    loads.clear()
+    for t in range(1, 3000):
+        file.at(t)
+    assert len(loads) <= 8
+
+
 def test_rows_over_pairs_hold_for_all_successors() -> None:
     rows = np.random.default_rng(0).random((5, SK.num_pairs))
     assert (am.losses.Replay(SK, rows).at(3) == SK.over_transitions(rows[3])).all()
@@ -241,6 +281,8 @@ def test_raw_costs_are_rescaled_by_one_affine_map() -> None:
     assert by_range.block(0, 30).max() == 1.0
     given_bounds = am.losses.Replay(SK, costs, rescale=(-100, 200))
     np.testing.assert_allclose(given_bounds.at(3), (costs[3] + 100) / 300, rtol=1e-14)
+    with pytest.raises(am.InputError, match="expected a number from -10 to 10"):
+        am.losses.Replay(SK, costs, rescale=(-10, 10))
 
 
 def test_a_memory_map_is_not_read_into_memory(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import advmdp as am
+from advmdp.mdp import _pick
 from tests.strategies import mdps, played, random_policy
 
 ROWS = [np.array([[[0.25, 0.75], [1.0, 0.0]]]), np.ones((2, 3, 1))]
@@ -82,6 +83,14 @@ def test_normalising_twice_is_normalising_once(mdp: am.MDP) -> None:
     assert am.MDP(mdp.skeleton, mdp.transition) == mdp
 
 
+def test_an_mdp_cannot_be_changed_from_outside() -> None:
+    mdp = am.MDP.dense(ROWS)
+    with pytest.raises(ValueError, match="read-only"):
+        mdp.transition[0] = 1.0
+    with pytest.raises(AttributeError):
+        mdp.transition = np.ones(10)  # type: ignore[misc]
+
+
 def test_the_wrong_length_is_an_error() -> None:
     with pytest.raises(am.InputError, match=r"transition.*shape \(3,\)"):
         am.MDP(am.Skeleton.dense([1, 2, 1], 1), [1.0, 1.0, 1.0])
@@ -153,6 +162,12 @@ def test_random_sparse_worlds_have_the_branching_asked_for(branching: int, seed:
     assert widths.tolist() == expected
 
 
+def test_random_successors_are_spread_over_the_whole_layer() -> None:
+    sk = am.MDP.random([1, 50, 20, 1], actions=4, seed=0, branching=3).skeleton
+    first, last = sk.layer_transition_ptr[1:3]
+    assert set(sk.successor[first:last]) == set(range(51, 71))
+
+
 @pytest.mark.parametrize("concentration", [1e-6, 1e-2, 0.5, 1.0, 30.0])
 def test_random_rows_are_dirichlet(concentration: float) -> None:
     """Moments of Dirichlet(c, ..., c) in k dimensions: mean 1/k, variance (k - 1) / (k^2 (k c + 1))."""
@@ -197,6 +212,12 @@ def test_a_trajectory_follows_possible_steps(case: tuple, seed: int) -> None:
     assert (path.transitions < sk.transition_ptr[path.pairs + 1]).all()
     assert (mdp.transition[path.transitions] > 0).all()
     assert (policy[path.pairs] > 0).all()
+
+
+def test_a_draw_never_falls_on_weight_zero_nor_beyond_the_end() -> None:
+    assert _pick(np.array([0.0, 1.0]), 0, 2, 0.0) == 1
+    assert _pick(np.array([0.5, 0.5 - 1e-10, 0.0]), 0, 3, 1.0 - 1e-12) == 1
+    assert [_pick(np.array([9.0, 0.25, 0.75]), 1, 3, u) for u in (0.0, 0.2499, 0.25, 0.9999)] == [1, 1, 2, 2]
 
 
 def test_visits_agree_with_the_occupancy_measure() -> None:

@@ -41,6 +41,15 @@ def test_occupancy_measures_satisfy_equations_1_and_2(case: tuple) -> None:
     assert residuals.largest <= 1e-12
 
 
+@given(played(max_width=4, max_steps=6), st.sampled_from([1 - 5e-10, 1 + 5e-10]))
+def test_rounding_in_a_policy_is_removed(case: tuple, factor: float) -> None:
+    mdp, policy, loss = case
+    q = am.occupancy(mdp, factor * policy)
+    assert am.flow_residuals(mdp.skeleton, q).largest <= 1e-12
+    exact = am.policy_values(mdp, policy, loss).state[0]
+    np.testing.assert_allclose(am.policy_values(mdp, factor * policy, loss).state[0], exact, rtol=1e-13)
+
+
 @given(played(max_width=3, max_steps=4))
 def test_occupancy_is_the_probability_of_passing_by_enumeration(case: tuple) -> None:
     mdp, policy, _ = case
@@ -193,11 +202,13 @@ def test_bad_shapes_and_measures_are_errors() -> None:
         (lambda: am.best_response(mdp, np.zeros(5)), "loss"),
         (lambda: am.expected_losses(sk, q, np.zeros((12, 2, 2))), "loss"),
         (lambda: am.policy_of(sk, -q), "q at layer 0"),
+        (lambda: am.policy_of(sk, q / 0.0), "q at layer 0"),
+        (lambda: am.expected_losses(sk, q, np.full(12, np.nan)), "loss at layer 0"),
         (lambda: am.transition_of(sk, np.full(12, np.nan)), "q at layer 0"),
         (lambda: am.flow_residuals(sk, q[1:]), "shape"),
         (lambda: am.occupancy(mdp, 2 * policy), "a policy is a distribution"),
         (lambda: am.policy_values(mdp, 2 * policy, q), "a policy is a distribution"),
     ]
     for call, message in calls:
-        with pytest.raises(am.InputError, match=message):
+        with np.errstate(divide="ignore"), pytest.raises(am.InputError, match=message):
             call()

@@ -28,6 +28,13 @@ def test_flow_has_a_bar_for_each_state_visited_and_a_band_for_each_flow() -> Non
     assert len({patch.get_facecolor() for patch in bands}) > 5
 
 
+def test_cheap_is_blue_and_costly_is_red() -> None:
+    sk = am.Skeleton.dense([1, 1, 1], 1)
+    cheap, costly = (p.get_facecolor() for p in am.plot.flow(sk, [1.0, 1.0], loss=[0.0, 1.0]).patches[3:])
+    assert cheap[2] > cheap[0] + 0.3
+    assert costly[0] > costly[2] + 0.3
+
+
 def test_bands_leave_and_enter_within_the_bars() -> None:
     mdp = am.MDP.random([1, 4, 4, 1], 3, seed=1)
     ax = am.plot.flow(mdp.skeleton, am.occupancy(mdp, am.uniform_policy(mdp.skeleton)))

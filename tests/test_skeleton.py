@@ -151,6 +151,7 @@ def test_equality_and_hash_go_by_content() -> None:
     assert one == two
     assert hash(one) == hash(two)
     assert one != am.Skeleton(**GOOD, state_names="abcd")
+    assert one != am.Skeleton(**GOOD, action_names="abcd")
     assert one != am.Skeleton(**{**GOOD, "successor": [2, 1, 2, 3, 3]})
     assert one != "a skeleton"
 

@@ -12,7 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.errors import InputError
 
-__all__ = ["FloatArray", "exact_floats", "expect", "floats", "fraction", "frozen", "integers", "owned", "whole"]
+__all__ = [
+    "FloatArray",
+    "Scalar",
+    "exact_floats",
+    "expect",
+    "floats",
+    "fraction",
+    "frozen",
+    "integers",
+    "owned",
+    "whole",
+]
 
 FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -26,7 +26,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import frozen, integers, whole
+from advmdp.arrays import Scalar, frozen, integers, whole
 from advmdp.errors import InputError, ModelError
 from advmdp.tables import Table, checked_sizes, dense_pointers
 
@@ -145,7 +145,7 @@ class Skeleton:
     def state_of_pair(self) -> NDArray[np.int64]:
         return frozen(np.repeat(np.arange(self.num_states), np.diff(self.pair_ptr)))
 
-    def over_transitions(self, over_pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def over_transitions(self, over_pairs: NDArray[Scalar]) -> NDArray[Scalar]:
         """A vector (or matrix of rows) over pairs as one over transitions: each pair's value for all its successors."""
         if len(over_pairs) != self.num_pairs:
             raise InputError("a vector over pairs", f"{len(over_pairs)} entries", f"{self.num_pairs}")
