@@ -185,7 +185,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
         i = int(np.argmax(bad))
         rule = "no NaN" if np.isnan(rows[i]) else "no negative probability"
         raise ModelError(rule, sk.where_transition(i), f"probability {rows[i]}", "a number from 0 to 1")
-    totals = np.add.reduceat(rows, sk.transition_ptr[:-1])
+    totals: FloatArray = np.add.reduceat(rows, sk.transition_ptr[:-1])
     if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
         p = int(np.argmax(bad))
         raise ModelError("rows sum to one", sk.where_pair(p), f"a sum of {totals[p]:.12g}", "1 (to nine digits)")
@@ -218,8 +218,10 @@ def _dirichlet(sk: Skeleton, concentration: float, world: np.random.Generator) -
     n = sk.num_transitions
     logs = np.log(world.standard_gamma(concentration + 1.0, n)) + np.log1p(-world.random(n)) / concentration
     first = sk.transition_ptr[:-1]
-    weights = np.exp(logs - sk.over_transitions(np.maximum.reduceat(logs, first)))
-    return weights / sk.over_transitions(np.add.reduceat(weights, first))
+    tops: FloatArray = np.maximum.reduceat(logs, first)
+    weights = np.exp(logs - sk.over_transitions(tops))
+    totals: FloatArray = np.add.reduceat(weights, first)
+    return weights / sk.over_transitions(totals)
 
 
 @compiled
