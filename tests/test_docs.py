@@ -1,5 +1,6 @@
 """The documentation is true: its code runs, its names exist, its links lead somewhere, every erratum has its test."""
 
+import doctest
 import re
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,13 @@ def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixtur
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("module", ["skeleton", "mdp"])
+def test_examples_in_docstrings_run(module: str) -> None:
+    done = doctest.testmod(import_module(f"advmdp.{module}"))
+    assert done.attempted > 0
+    assert done.failed == 0
 
 
 def test_every_name_in_the_map_of_the_paper_exists() -> None:

@@ -49,19 +49,14 @@ def test_1_the_printed_dual_itself_minimised_gives_that_other_answer() -> None:
 
 def test_1_the_difference_is_large_on_an_ordinary_instance() -> None:
     rng = np.random.default_rng(0)
-    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
-    truth = am.MDP.random([1, 3, 3, 1], 2, seed=0)
-    weights = am.occupancy(truth, am.uniform_policy(sk)) * np.exp(-am.losses.Stochastic(sk, seed=1).at(0))
-    counts = np.concatenate(
-        [
-            rng.multinomial(4, truth.transition[a:b])
-            for a, b in zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)
-        ]
-    )
-    center = am.MDP(sk, counts / 4)
+    rows = [rng.dirichlet(np.ones(3), size=shape) for shape in ((1, 2), (3, 2))]
+    center = am.MDP.dense([*(rng.multinomial(4, row) / 4 for row in rows), np.ones((3, 2, 1))])
+    sk, counts = center.skeleton, 4 * center.transition
+    weights = am.occupancy(am.MDP.dense([*rows, np.ones((3, 2, 1))]), am.uniform_policy(sk))
+    weights *= np.exp(-rng.random(sk.num_transitions))
     q, true_value = projection(center, weights, 0.6, printed=False)
     other, printed_value = projection(center, weights, 0.6, printed=True)
-    assert (true_value, printed_value) == pytest.approx((0.3707, 0.9946), abs=1e-3)
+    assert (true_value, printed_value) == pytest.approx((0.2826, 0.8336), abs=1e-3)
     assert np.abs(q - other).max() == pytest.approx(0.110, abs=1e-3)
     never_seen = counts == 0
     assert q[never_seen].max() > 1e-3

@@ -31,6 +31,18 @@ def test_dense_adds_a_start_by_the_initial_distribution_and_an_end() -> None:
         am.MDP.dense([np.full((2, 2, 3), 1 / 3)], initial=[0.2, 0.7])
 
 
+def test_places_are_named_as_they_were_given_though_a_start_is_added() -> None:
+    rows = np.full((2, 2, 3), 1 / 3)
+    for value, message in ((0.5, r"rows sum to one.*P_0\[1, 0\]"), (np.nan, r"no NaN.*P_0\[1, 0, 2\]")):
+        rows[1, 0, 2] = value
+        with pytest.raises(am.ModelError, match=message):
+            am.MDP.dense([rows], initial=[0.2, 0.8])
+    with pytest.raises(am.ModelError, match="rows sum to one.*state 1, action 0"):
+        am.MDP.sparse([2, 1], [0, 1], [0, 0], [2, 2], [1.0, 0.5], initial=[0.5, 0.5])
+    with pytest.raises(am.ModelError, match="no negative probability.*state 1, action 0, successor 2"):
+        am.MDP.sparse([2, 1], [0, 1], [0, 0], [2, 2], [1.0, -1.0], initial=[0.5, 0.5])
+
+
 @pytest.mark.parametrize(
     "bad", [[], [np.ones((1, 1))], [np.ones((1, 1, 2)), np.ones((3, 1, 1))], [np.ones((1, 0, 1))], ["no numbers"]]
 )

@@ -147,8 +147,19 @@ def test_subnormal_mass_still_gives_distributions() -> None:
     am.MDP(sk, am.transition_of(sk, q))
 
 
+@given(played(max_width=5, max_steps=5), st.floats(0, 1))
+def test_lemma_3_1_what_satisfies_the_equations_and_has_the_dynamics_is_an_occupancy_measure(
+    case: tuple, share: float
+) -> None:
+    """A mixture of two occupancy measures does, and is that of the policy it induces."""
+    mdp, policy, loss = case
+    one, two = am.occupancy(mdp, policy), am.occupancy(mdp, am.best_response(mdp, loss)[0])
+    mixture = share * one + (1 - share) * two
+    np.testing.assert_allclose(am.occupancy(mdp, am.policy_of(mdp.skeleton, mixture)), mixture, atol=1e-13)
+
+
 @given(mdps())
-def test_q_of_a_world_with_other_dynamics_has_residuals_only_in_the_flow(mdp: am.MDP) -> None:
+def test_twice_an_occupancy_measure_misses_equation_1_by_one(mdp: am.MDP) -> None:
     sk = mdp.skeleton
     q = am.occupancy(mdp, am.uniform_policy(sk))
     assert am.flow_residuals(sk, 2.0 * q).layer == pytest.approx(np.ones(sk.num_layers))

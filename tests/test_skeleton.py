@@ -1,5 +1,7 @@
 """Skeleton: every structural rule is checked, and the error says which rule is broken and where."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,11 +37,14 @@ BROKEN = [
     ({"layer_ptr": [0, 2, 3, 4]}, "one start, one end", "layer 0"),
     ({"pair_ptr": [0, 2, 3, 4]}, "pointers ascend from 0", "pair_ptr"),
     ({"pair_ptr": [1, 2, 3, 4, 4]}, "pointers ascend from 0", "pair_ptr"),
-    ({"pair_ptr": [0, 3, 2, 4, 4]}, "pointers ascend from 0", "state 1"),
+    ({"pair_ptr": [0, 3, 2, 4, 4]}, "pointers ascend from 0", "layer 1, state 1"),
+    ({"pair_ptr": [0, 2**63 - 1, -2, 4, 4]}, "pointers ascend from 0", "layer 1, state 1"),
+    ({"layer_ptr": [0, 2**63 - 1, -2, 4]}, "pointers ascend from 0", "layer 1"),
+    ({"transition_ptr": [0, 2**63 - 1, -2, 4, 5]}, "pointers ascend from 0", "layer 0, state 0, action 1"),
     ({"pair_ptr": [0, 2, 2, 4, 4]}, "no dead ends", "layer 1, state 1"),
     ({"pair_ptr": [0, 1, 2, 3, 4]}, "the episode ends", "layer 2, state 3"),
     ({"transition_ptr": [0, 2, 3, 5]}, "pointers ascend from 0", "transition_ptr"),
-    ({"transition_ptr": [0, 3, 2, 4, 5]}, "pointers ascend from 0", "pair 1"),
+    ({"transition_ptr": [0, 3, 2, 4, 5]}, "pointers ascend from 0", "layer 0, state 0, action 1"),
     ({"transition_ptr": [0, 2, 2, 4, 5]}, "no dead ends", "layer 0, state 0, action 1"),
     ({"successor": [1, 2, 2, 3]}, "pointers cover all", "successor"),
     ({"successor": [1, 2, 2, 3, 2]}, "successors in the next layer", "layer 1, state 2, action 0, successor 2"),
@@ -154,6 +159,16 @@ def test_equality_and_hash_go_by_content() -> None:
     assert one != am.Skeleton(**GOOD, action_names="abcd")
     assert one != am.Skeleton(**{**GOOD, "successor": [2, 1, 2, 3, 3]})
     assert one != "a skeleton"
+
+
+def test_a_copy_is_as_good_as_the_original() -> None:
+    sk = am.Skeleton(**GOOD, state_names="abcd", action_names="abcd")
+    again = copy.deepcopy(sk)
+    assert again == sk
+    assert not again.successor.flags.writeable
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    assert copy.deepcopy(mdp) == mdp
+    assert not copy.deepcopy(mdp).transition.flags.writeable
 
 
 def test_a_skeleton_cannot_be_changed_from_outside() -> None:

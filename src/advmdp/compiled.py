@@ -1,4 +1,4 @@
-"""The one way in which this library compiles: ahead of nothing, cached on disk, free of the interpreter lock.
+"""The one way in which this library compiles: on first use, cached on disk, free of the interpreter lock.
 
 ``error_model="numpy"`` because a division by zero in a kernel is a value to be handled there, not an exception.
 Floating-point semantics stay strict (no fastmath), so that the same input gives the same bytes.
@@ -15,5 +15,9 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """``function`` as a Numba kernel; its Python body stays reachable as ``.py_func``."""
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+    """``function`` as a Numba kernel; compiled anew in each process where no folder can be written to for the cache."""
+    try:
+        kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        kernel = njit(nogil=True, error_model="numpy")(function)
+    return cast(Function, kernel)

@@ -18,7 +18,7 @@ from advmdp.errors import InputError, ModelError
 from advmdp.mdp import MDP
 from advmdp.policy import checked_policy
 from advmdp.skeleton import Skeleton
-from advmdp.tables import TOLERANCE, Table
+from advmdp.tables import TOLERANCE, Table, check_dense, check_sparse
 
 __all__ = ["Expansion", "time_expand"]
 
@@ -56,7 +56,8 @@ class Expansion:
     def losses(self, loss: ArrayLike) -> FloatArray:
         """A loss over (s, a, s') or (h, s, a, s') of the original as a vector over transitions; 0 on what was added.
 
-        With a last axis of d, for d losses at once, it becomes a matrix (num_transitions, d).
+        With a last axis of d, for d losses at once, it becomes a matrix (num_transitions, d).  A shape that could be
+        read both ways is (h, s, a, s').
         """
         sk = self.mdp.skeleton
         _, S, A = self.original
@@ -156,45 +157,37 @@ def _expansion(
 def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, int, list[Rows]]:
     """The numbers of states and actions, and the rows of each step, whatever form they came in."""
     if isinstance(transition, list | tuple) and transition and all(hasattr(p, "tocoo") for p in transition):
-        parts = [p.tocoo() for p in transition]
+        parts = [_clean(p) for p in transition]
         num_states = int(parts[0].shape[0])
         if (shapes := {p.shape for p in parts}) != {(num_states, num_states)}:
             raise InputError("transition", f"sparse matrices of shapes {sorted(shapes)}", "one shape, (S, S)")
         action = np.repeat(np.arange(len(parts)), [p.nnz for p in parts])
         state, successor, probability = (np.concatenate([getattr(p, f) for p in parts]) for f in ("row", "col", "data"))
-        rows = Rows(state.astype(np.int64), action, successor.astype(np.int64), probability.astype(np.float64))
-        _check_rows(rows, num_states, len(parts), "")
+        rows = Rows(state.astype(np.int64), action, successor.astype(np.int64), floats(probability, "transition"))
+        check_sparse(*rows, "P_{1}[{0}]")
         return num_states, len(parts), [rows] * horizon
     dense = floats(transition, "transition")
     shape = dense.shape
     if dense.ndim not in (3, 4) or shape[-3] != shape[-1] or (dense.ndim == 4 and shape[0] != horizon):
         raise InputError("transition", f"shape {shape}", f"(S, A, S), or (H, S, A, S) with H = {horizon}")
     if dense.ndim == 3:
-        return shape[-1], shape[-2], [_possible(dense, "")] * horizon
-    return shape[-1], shape[-2], [_possible(step, f"{h}, ") for h, step in enumerate(dense)]
+        return shape[-1], shape[-2], [_possible(dense, "P")] * horizon
+    return shape[-1], shape[-2], [_possible(step, f"P[{h}]") for h, step in enumerate(dense)]
 
 
-def _possible(step: FloatArray, prefix: str) -> Rows:
+def _clean(matrix: Any) -> Any:
+    """A copy in coordinates with duplicates added up, as SciPy means them, and without stored zeros: no transitions."""
+    rows = matrix.tocsr(copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows.tocoo()
+
+
+def _possible(step: FloatArray, name: str) -> Rows:
     """The entries of P[s, a, s'] that are not zero."""
+    check_dense(step, name, unavailable=True)
     state, action, successor = np.nonzero(step)
-    rows = Rows(state, action, successor, step[state, action, successor])
-    _check_rows(rows, step.shape[0], step.shape[1], prefix)
-    return rows
-
-
-def _check_rows(rows: Rows, num_states: int, num_actions: int, prefix: str) -> None:
-    """Each P[s, a] is a distribution or zero: checked here, where it can be named as in the original."""
-    if (bad := ~(rows.probability >= 0.0)).any():
-        i = int(np.argmax(bad))
-        where = f"P[{prefix}{rows.state[i]}, {rows.action[i]}, {rows.successor[i]}]"
-        rule = "no NaN" if np.isnan(rows.probability[i]) else "no negative probability"
-        raise ModelError(rule, where, f"{rows.probability[i]}", "a number from 0 to 1")
-    pair = rows.state * num_actions + rows.action
-    totals = np.bincount(pair, rows.probability, num_states * num_actions)
-    if (bad := (totals > 0.0) & ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
-        s, a = divmod(int(np.argmax(bad)), num_actions)
-        expected = "1 (to nine digits), or 0 for an action that is not available"
-        raise ModelError("rows sum to one", f"P[{prefix}{s}, {a}]", f"a sum of {totals[bad][0]:.12g}", expected)
+    return Rows(state, action, successor, step[state, action, successor])
 
 
 def _leaving(rows: Rows, states: NDArray[np.int64], num_states: int) -> Rows:

@@ -13,6 +13,7 @@ which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 
 """
 
 from abc import ABC, abstractmethod
+from math import lcm
 from os import PathLike, fspath
 from typing import Literal, Protocol
 
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from advmdp.arrays import FloatArray, expect, floats, fraction, owned, whole
 from advmdp.errors import InputError
 from advmdp.policy import checked_policy, uniform_policy
-from advmdp.replay import ArrayRows, FileRows, Rows, rescaling
+from advmdp.replay import read_array, read_file, rescaling
 from advmdp.skeleton import Skeleton
 from advmdp.streams import stream_key, uniforms
 
@@ -63,7 +64,7 @@ class Losses(ABC):
         return self._block(begin, end, policies).reshape(end - begin, *self.shape)
 
     def __repr__(self) -> str:
-        told = {name: value for name, value in vars(self).items() if isinstance(value, int | float)}
+        told = {k: v for k, v in vars(self).items() if isinstance(v, int | float) and not k.startswith("_")}
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
 
     @abstractmethod
@@ -167,17 +168,23 @@ class Switching(Noisy):
         for j in range(columns):
             place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
         self._place = place
-        self._turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])[:, None]
-        self._cycle = int(np.lcm.reduce(np.unique(self._turns)))
+        # Few states take other numbers of turns than ``contexts``; the means repeat when all have come round.
+        turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])
+        self._turns, self._group = np.unique(turns, return_inverse=True)
+        self._cycle = lcm(*map(int, self._turns))
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
-        periods = (first // self.period + (first % self.period + np.arange(stop - first)) // self.period) % self._cycle
-        turns, rows = np.unique(periods, return_inverse=True)
-        means = [
-            self._over_transitions(np.where(self._place == turn % self._turns, 1.0 - self.gap, 1.0 + self.gap) / 2.0)
-            for turn in turns
-        ]
-        return np.stack(means)[rows] if means else np.empty((0, *self.shape))
+        origin, begun = divmod(first, self.period)
+        period = (begun + np.arange(stop - first)) // self.period
+        phases = [(origin + k) % self._cycle for k in range(int(period.max(initial=-1)) + 1)]
+        distinct = {phase: row for row, phase in enumerate(dict.fromkeys(phases))}
+        means = np.array([self._means_of(phase) for phase in distinct]).reshape(-1, *self.shape)
+        return means[np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]]
+
+    def _means_of(self, phase: int) -> FloatArray:
+        """The means while each state's action number ``phase`` (going round) is the good one."""
+        turn = np.array([phase % int(turns) for turns in self._turns])[self._group]
+        return self._over_transitions(np.where(self._place == turn[:, None], 1.0 - self.gap, 1.0 + self.gap) / 2.0)
 
 
 class Drifting(Noisy):
@@ -263,9 +270,8 @@ class Replay(Losses):
     with ``dimensions=d`` it has d side by side for each (an array may have them as a last axis).
 
     A file has a header line.  Where its names are those of ``Skeleton.pair_label`` or ``transition_label`` ("home/bus",
-    with d losses "home/bus:0", "home/bus:1", ...) columns are found by name, else they count by their place.  Files are
-    read a stretch at a time, so they may be larger than memory; of the two, Parquet finds a row without reading all
-    before it.
+    with d losses "home/bus:0", "home/bus:1", ...) columns are found by name, else they count by their place.  A file is
+    read once, when the sequence is made, and may be larger than memory (see :mod:`advmdp.replay`).
 
     Losses must lie in [0, 1].  Raw costs c are mapped by ``rescale=(low, high)`` to (c - low) / (high - low), or by
     ``rescale="range"`` with the least and the greatest cost of the whole recording.  One affine map for all entries
@@ -282,34 +288,30 @@ class Replay(Losses):
         super().__init__(skeleton, dimensions)
         d = self.dimensions or 1
         owners = (skeleton.num_transitions, skeleton.num_pairs)
-        rows: Rows
         if isinstance(source, str | PathLike):
-            rows = FileRows(fspath(source), self._labels)
+            recording = read_file(fspath(source), self._labels())
         else:
-            rows = ArrayRows(
-                source, {(n,) if self.dimensions is None else (n, d) for n in owners} | {(n * d,) for n in owners}
-            )
-        if rows.width not in {n * d for n in owners}:
+            several = {(n,) for n in owners} if self.dimensions is None else {(n, d) for n in owners}
+            recording = read_array(source, several | {(n * d,) for n in owners})
+        if recording.width not in {n * d for n in owners}:
             expected = f"{owners[0] * d} (one a transition) or {owners[1] * d} (one a pair), separated by commas"
-            raise InputError(rows.name, f"{rows.width} columns", expected)
-        self.episodes = rows.count
-        self.low, self.high = rescaling(rows, rescale)
-        self._rows = rows
-        self._by_pair = rows.width == owners[1] * d
+            raise InputError(recording.name, f"{recording.width} columns", expected)
+        self.low, self.high = rescaling(recording, rescale)
+        self.episodes = len(recording.rows)
+        self._recording = recording
+        self._by_pair = recording.width == owners[1] * d
 
-    def _labels(self, width: int) -> list[str]:
-        """What the columns of a file with this many would be called."""
-        sk, d = self.skeleton, self.dimensions or 1
-        if width == sk.num_pairs * d:
-            labels = [sk.pair_label(p) for p in range(sk.num_pairs)]
-        elif width == sk.num_transitions * d:
-            labels = [sk.transition_label(i) for i in range(sk.num_transitions)]
-        else:
-            return []
-        return labels if self.dimensions is None else [f"{label}:{j}" for label in labels for j in range(d)]
+    def _labels(self) -> list[list[str]]:
+        """What the columns of a file may be called, by pairs or by transitions."""
+        sk = self.skeleton
+        pairs = [sk.pair_label(p) for p in range(sk.num_pairs)]
+        transitions = [sk.transition_label(i) for i in range(sk.num_transitions)]
+        if self.dimensions is None:
+            return [pairs, transitions]
+        return [[f"{label}:{j}" for label in names for j in range(self.dimensions)] for names in (pairs, transitions)]
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        losses = (self._rows.read(first, stop) - self.low) / (self.high - self.low)
+        losses = (self._recording.read(first, stop) - self.low) / (self.high - self.low)
         if not self._by_pair:
             return losses
         pairs = losses.reshape(stop - first, self.skeleton.num_pairs, self.dimensions or 1)

@@ -19,7 +19,7 @@ from advmdp.naming import layered
 from advmdp.policy import broken_policy, policy_vector, row_total
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator
-from advmdp.tables import TOLERANCE, Table, checked_sizes, dense_pointers
+from advmdp.tables import TOLERANCE, Table, check_dense, check_sparse, checked_sizes, dense_pointers
 
 __all__ = ["MDP", "Trajectory"]
 
@@ -68,6 +68,8 @@ class MDP:
                 raise InputError(f"P_{k}", f"shape {rows.shape}", f"(|X_{k}| = {before}, actions, |X_{k + 1}|)")
         if not steps:
             raise InputError("transition", "no steps", "one array for each step")
+        for k, rows in enumerate(steps):
+            check_dense(rows, f"P_{k}", unavailable=False)
         if (start := _initial(initial, steps[0].shape[0])) is not None:
             steps.insert(0, start.reshape(1, 1, -1))
         if steps[-1].shape[2] > 1:
@@ -92,6 +94,7 @@ class MDP:
         added after a last layer of several.
         """
         table = Table.of(layers, state, action, successor, probability)
+        check_sparse(table.state, table.action, table.successor, table.probability, "state {}, action {}")
         if (start := _initial(initial, table.sizes[0])) is not None:
             table = table.with_start(start)
         pointers, transition = table.with_end().compress()
@@ -132,7 +135,7 @@ class MDP:
         """
         sizes = checked_sizes(layers)
         count = whole("actions", actions, 1)
-        if not isinstance(concentration, int | float) or not 0.0 < concentration < np.inf:
+        if not isinstance(concentration, int | float | np.number) or not 0.0 < concentration < np.inf:
             raise InputError("concentration", f"{concentration!r}", "a positive number")
         world = generator(seed, "world")
         if branching is None:
@@ -154,6 +157,10 @@ class MDP:
         if bad >= 0:
             raise broken_policy(sk, pi, bad)
         return out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies are made by the constructor, so that they are checked and read-only too."""
+        return MDP, (self.skeleton, self.transition)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MDP):
@@ -192,7 +199,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
     # What the sum itself may err by is left alone, so that an MDP made of an MDP's rows is the same to the bit.
     slack = np.finfo(float).eps * (np.diff(sk.transition_ptr) + 2)
     totals[np.abs(totals - 1.0) <= slack] = 1.0
-    return rows / sk.over_transitions(totals)
+    return rows / sk.over_transitions(totals) + 0.0  # no -0.0, which would be equal and hash otherwise
 
 
 def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: np.random.Generator) -> Skeleton:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen
+from advmdp.arrays import FloatArray, exact_floats, expect, floats
 from advmdp.compiled import compiled
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 Pointers = NDArray[np.int64]
+
+LARGEST = 1e290
+"""Far above any probability, and small enough that sums of such numbers stay finite."""
 
 
 class Values(NamedTuple):
@@ -114,7 +117,7 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     """V and Q of a policy under one loss, by backward induction; ``state[0]`` is its total expected loss."""
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
-    losses = frozen(exact_floats(loss, "loss", (sk.num_transitions,)))
+    losses = exact_floats(loss, "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
     x, p = _evaluate(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, pi, *values)
     if p >= 0:
@@ -127,10 +130,10 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
 def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
     """A policy of least total expected loss for one loss, and that loss.  Ties go to the first action.
 
-    Any finite loss will do, so the sum of many episodes gives the best stationary policy in hindsight for it.
+    Any loss whose values stay finite will do, so the sum of many episodes gives the best fixed policy in hindsight.
     """
     sk = expect(MDP, mdp, "mdp").skeleton
-    losses = frozen(exact_floats(loss, "loss", (sk.num_transitions,)))
+    losses = exact_floats(loss, "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
     p = _improve(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, policy, values)
@@ -142,9 +145,9 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
 def _measure(sk: Skeleton, q: ArrayLike) -> FloatArray:
     expect(Skeleton, sk, "skeleton")
     measure = exact_floats(q, "q", (sk.num_transitions,))
-    if (bad := ~((measure >= 0.0) & (measure < np.inf))).any():
+    if (bad := ~((measure >= 0.0) & (measure < LARGEST))).any():
         i = int(np.argmax(bad))
-        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", "a number, 0 or more")
+        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", f"a number from 0 to {LARGEST:g}")
     return measure
 
 
@@ -241,8 +244,8 @@ def _improve(
 ) -> int:
     """The best policy and its values; returns -1, or a pair whose value is not finite.
 
-    Pairs and transitions are counted down along with the states, and the comparison moves no branch: this is twice as
-    fast as loops that begin anew at each pair's pointer.
+    Pairs and transitions are counted down along with the states, and the comparison moves no branch: loops that begin
+    anew at each pair's pointer are slower.
     """
     last = len(values) - 1
     values[last] = 0.0

@@ -7,7 +7,7 @@ policy of the layered MDP is one that may depend on time in the problem it came 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, expect, frozen, integers
+from advmdp.arrays import FloatArray, exact_floats, expect, integers
 from advmdp.compiled import compiled
 from advmdp.errors import InputError, ModelError
 from advmdp.skeleton import Skeleton
@@ -46,8 +46,8 @@ def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
 
 
 def policy_vector(sk: Skeleton, policy: ArrayLike) -> FloatArray:
-    """``policy`` as a read-only vector over pairs.  The kernels check its values as they pass over them."""
-    return frozen(exact_floats(policy, "policy", (sk.num_pairs,)))
+    """``policy`` as a vector over pairs.  The kernels check its values as they pass over them."""
+    return exact_floats(policy, "policy", (sk.num_pairs,))
 
 
 def checked_policy(sk: Skeleton, policy: ArrayLike) -> FloatArray:

@@ -20,7 +20,8 @@ _WORDS_PER_COUNT = 4
 
 def stream_key(seed: int, *purpose: str) -> Key:
     """The key of the stream for a purpose, under a seed."""
-    names = tuple(int.from_bytes(name.encode(), "little") for name in purpose)
+    # The length of each name goes in too, so that ("ab", "c") and ("a", "bc") are different purposes.
+    names = tuple(part for name in purpose for part in (len(name), int.from_bytes(name.encode(), "little")))
     return (
         np.random.SeedSequence(whole("seed", seed, 0), spawn_key=names).generate_state(2, np.uint64).astype(np.uint64)
     )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.arrays import FloatArray, exact_floats, integers
 from advmdp.errors import InputError, ModelError
 
-__all__ = ["TOLERANCE", "Pointers", "Table", "checked_sizes", "dense_pointers"]
+__all__ = ["TOLERANCE", "Pointers", "Table", "check_dense", "check_sparse", "checked_sizes", "dense_pointers"]
 
 TOLERANCE = 1e-9
 """How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
@@ -134,6 +134,51 @@ def dense_pointers(sizes: Sequence[int], actions: Sequence[int]) -> Pointers:
         running(np.repeat(sizes[1:], pairs)),
         np.concatenate([np.tile(np.arange(layer_ptr[k + 1], layer_ptr[k + 2]), pairs[k]) for k in steps]),
     )
+
+
+def check_dense(rows: FloatArray, name: str, unavailable: bool) -> None:
+    """Each rows[x, a] is a distribution, or zero for an action that is not available, where that may be.
+
+    Rows are checked as they were given, where they can be named so, before an added start moves all numbers.
+    """
+    if (bad := ~(rows >= 0.0)).any():
+        x, a, y = np.unravel_index(int(np.argmax(bad)), rows.shape)
+        raise _no_probability(f"{name}[{x}, {a}, {y}]", rows[x, a, y])
+    totals = rows.sum(axis=2)
+    bad = ~(np.abs(totals - 1.0) <= TOLERANCE)
+    if unavailable:
+        bad &= totals != 0.0
+    if bad.any():
+        x, a = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise _no_distribution(f"{name}[{x}, {a}]", totals[x, a])
+
+
+def check_sparse(
+    state: NDArray[np.int64],
+    action: NDArray[np.int64],
+    successor: NDArray[np.int64],
+    probability: FloatArray,
+    name: str,
+) -> None:
+    """The probabilities of each (state, action) that occurs sum to one; ``name`` has a place for both numbers."""
+    if (bad := ~(probability >= 0.0)).any():
+        i = int(np.argmax(bad))
+        where = f"{name.format(state[i], action[i])}, successor {successor[i]}"
+        raise _no_probability(where, probability[i])
+    _, example, pair = np.unique(state * (action.max(initial=0) + 1) + action, return_index=True, return_inverse=True)
+    totals = np.bincount(pair, probability, len(example))
+    if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
+        p = int(np.argmax(bad))
+        raise _no_distribution(name.format(state[example[p]], action[example[p]]), totals[p])
+
+
+def _no_probability(where: str, value: float) -> ModelError:
+    rule = "no NaN" if np.isnan(value) else "no negative probability"
+    return ModelError(rule, where, f"probability {value}", "a number from 0 to 1")
+
+
+def _no_distribution(where: str, total: float) -> ModelError:
+    return ModelError("rows sum to one", where, f"a sum of {total:.12g}", "1 (to nine digits)")
 
 
 def _ascending(key: NDArray[np.int64], successor: NDArray[np.int64]) -> bool:
