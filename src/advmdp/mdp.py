@@ -94,8 +94,9 @@ class MDP:
         added after a last layer of several.
         """
         table = Table.of(layers, state, action, successor, probability)
-        check_sparse(table.state, table.action, table.successor, table.probability, "state {}, action {}")
         if (start := _initial(initial, table.sizes[0])) is not None:
+            # Checked now, while places have the numbers they were given.
+            check_sparse(table.state, table.action, table.successor, table.probability, "state {}, action {}")
             table = table.with_start(start)
         pointers, transition = table.with_end().compress()
         return cls(Skeleton(*pointers), transition)
