@@ -2,6 +2,7 @@
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse
 
 import advmdp as am
 
@@ -11,39 +12,51 @@ def rows_of(sk: am.Skeleton) -> list[slice]:
     return [slice(a, b) for a, b in zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)]
 
 
+def summing(owner: np.ndarray, count: int) -> scipy.sparse.csr_array:
+    """The matrix that adds up entries by their owners."""
+    n = len(owner)
+    return scipy.sparse.csr_array((np.ones(n), (owner, np.arange(n))), shape=(count, n))
+
+
+def owners(sk: am.Skeleton) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The layer, the state and the pair of each transition."""
+    pair = np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr))
+    layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_transition_ptr))
+    return layer, sk.state_of_pair[pair], pair
+
+
 def flow_rules(sk: am.Skeleton, q: cp.Variable) -> list[cp.Constraint]:
     """Equations (1) and (2)."""
-    rules = [
-        cp.sum(q[a:b]) == 1 for a, b in zip(sk.layer_transition_ptr[:-1], sk.layer_transition_ptr[1:], strict=True)
-    ]
-    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
-    for x in range(1, sk.num_states - 1):
-        entering = np.flatnonzero(sk.successor == x)
-        into = cp.sum(q[entering]) if len(entering) else 0.0
-        rules.append(cp.sum(q[np.flatnonzero(source == x)]) == into)
-    return rules
+    layer, state, _ = owners(sk)
+    balance = (summing(sk.successor, sk.num_states) - summing(state, sk.num_states))[1:-1]
+    rules = [summing(layer, sk.num_layers) @ q == 1]
+    return [*rules, balance @ q == 0] if sk.num_states > 2 else rules
+
+
+def misses(sk: am.Skeleton, q: cp.Variable, center: np.ndarray) -> tuple[cp.Expression, scipy.sparse.csr_array]:
+    """|q(x,a,x') - Pbar(x'|x,a) q(x,a)|, and the matrix of q(x,a)."""
+    pairs = summing(owners(sk)[2], sk.num_pairs)
+    return cp.abs(q - scipy.sparse.diags_array(center) @ pairs.T @ pairs @ q), pairs
 
 
 def l1_rules(sk: am.Skeleton, q: cp.Variable, center: np.ndarray, radius: np.ndarray) -> list[cp.Constraint]:
     """sum_x' |q(x,a,x') - Pbar(x'|x,a) q(x,a)| <= epsilon(x,a) q(x,a); void where nothing was observed."""
-    return [
-        cp.norm1(q[row] - center[row] * cp.sum(q[row])) <= radius[p] * cp.sum(q[row])
-        for p, row in enumerate(rows_of(sk))
-        if radius[p] < 2.0 and center[row].sum() > 0.0
-    ]
+    miss, pairs = misses(sk, q, center)
+    binding = np.flatnonzero((radius < 2.0) & (pairs @ center > 0.0))
+    here = pairs[binding]
+    return [here @ miss <= scipy.sparse.diags_array(radius[binding]) @ here @ q] if len(binding) else []
 
 
 def printed_rules(sk: am.Skeleton, q: cp.Variable, center: np.ndarray, radius: np.ndarray) -> list[cp.Constraint]:
     """What the printed dual of Theorem 4.2 solves: |q(x,a,x') - Pbar q(x,a)| <= epsilon q(x,a,x') for every x'."""
-    return [cp.abs(q[row] - center[row] * cp.sum(q[row])) <= radius[p] * q[row] for p, row in enumerate(rows_of(sk))]
+    return [misses(sk, q, center)[0] <= cp.multiply(sk.over_transitions(radius), q)]
 
 
 def box_rules(sk: am.Skeleton, q: cp.Variable, lower: np.ndarray, upper: np.ndarray) -> list[cp.Constraint]:
     """lower q(x,a) <= q(x,a,x') <= upper q(x,a)."""
-    rules = []
-    for row in rows_of(sk):
-        rules += [q[row] >= lower[row] * cp.sum(q[row]), q[row] <= upper[row] * cp.sum(q[row])]
-    return rules
+    pairs = summing(owners(sk)[2], sk.num_pairs)
+    low, high = (scipy.sparse.diags_array(bound) @ pairs.T @ pairs for bound in (lower, upper))
+    return [q >= low @ q, q <= high @ q]
 
 
 def kl_projection(

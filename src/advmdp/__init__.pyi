@@ -1,8 +1,13 @@
 from . import losses as losses
 from . import plot as plot
+from .confidence import Box as Box
+from .confidence import L1Ball as L1Ball
+from .confidence import Point as Point
 from .errors import AdvMDPError as AdvMDPError
+from .errors import EmptySetError as EmptySetError
 from .errors import InputError as InputError
 from .errors import ModelError as ModelError
+from .errors import ProjectionError as ProjectionError
 from .expansion import Expansion as Expansion
 from .expansion import time_expand as time_expand
 from .mdp import MDP as MDP
@@ -18,6 +23,9 @@ from .occupancy_measures import policy_values as policy_values
 from .occupancy_measures import transition_of as transition_of
 from .policy import deterministic_policy as deterministic_policy
 from .policy import uniform_policy as uniform_policy
+from .projection.projector import Projection as Projection
+from .projection.projector import Projector as Projector
+from .projection.projector import project as project
 from .skeleton import Skeleton as Skeleton
 
 __version__: str

@@ -4,7 +4,7 @@ Every error of this library is an :class:`AdvMDPError`.  Those about bad input a
 ``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.
 """
 
-__all__ = ["AdvMDPError", "InputError", "ModelError"]
+__all__ = ["AdvMDPError", "EmptySetError", "InputError", "ModelError", "ProjectionError"]
 
 
 class AdvMDPError(Exception):
@@ -34,3 +34,11 @@ class ModelError(InputError):
 
     def __str__(self) -> str:
         return f"rule '{self.rule}' is broken at {super().__str__()}"
+
+
+class ProjectionError(AdvMDPError):
+    """A projection that could not be solved to its tolerance."""
+
+
+class EmptySetError(ProjectionError, InputError):
+    """A projection onto nothing: the rows of a pair have no place, or no path through the layers is possible."""

@@ -1,0 +1,224 @@
+"""The projection: against CVXPY, against the least that any method must do, its growth, its memory, and a long soak.
+
+Problems are those of a run: counts drawn from the true dynamics as after thirty visits a pair, radii of Section 4.1
+times a scale that makes none, a tenth or four fifths of the rows tight, eta of Theorem 5.1, and weights
+q_t exp(-eta z_t) that the run itself has brought about.
+
+Claims: at least 1,000x, 2,000x and 4,000x faster than CVXPY + Clarabel at 5x5x4, 6x10x4 and 10x20x5; at most 15x
+NumPy's exponential pass at 16,200 entries with few tight rows, 30x with most, 12x at 400,000; cost per transition flat
+from 10^3 to 10^7; less than 12 arrays of the size of q; 10^5 problems of every kind without a failure.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import advmdp as am
+from benchmarks.measure import best_time, peak_bytes
+
+SIZES = {"5x5x4": (5, 5, 4), "6x10x4": (6, 10, 4), "10x20x5": (10, 20, 5), "10x100x5": (10, 100, 5)}
+SETTINGS = {"none tight": 0.0, "few tight": 0.1, "most tight": 0.8}
+HORIZON, DELTA = 10**5, 0.05
+
+
+@dataclass
+class Run:
+    """UC-O-REPS in a late epoch: the set does not change any more, q does."""
+
+    mdp: am.MDP
+    rows: am.L1Ball
+    eta: float
+    projector: am.Projector
+    log_q: np.ndarray
+    losses: am.losses.Stochastic
+
+    def weights(self, t: int) -> np.ndarray:
+        return self.log_q - self.eta * self.losses.at(t)
+
+    def tight(self) -> float:
+        """The share of pairs whose set binds."""
+        r = self.projector.project(self.weights(0), self.rows)
+        return float((r.mu > 1e-9).mean())
+
+
+def estimates(mdp: am.MDP) -> tuple[np.ndarray, np.ndarray]:
+    """The centre and the radii of Section 4.1 after thirty visits a pair, more or less."""
+    sk = mdp.skeleton
+    counts = np.random.default_rng(0).poisson(30 * mdp.transition)
+    n = np.add.reduceat(counts, sk.transition_ptr[:-1])
+    next_layer = np.repeat(sk.layer_sizes[1:], np.diff(sk.layer_pair_ptr))
+    log = np.log(HORIZON * sk.num_states * sk.num_actions / DELTA)
+    return counts / np.maximum(1, sk.over_transitions(n)), np.sqrt(2 * next_layer * log / np.maximum(1, n))
+
+
+def start(mdp: am.MDP, scale: float, episodes: int) -> Run:
+    """A run ``episodes`` into an epoch, with the paper's radii times ``scale``."""
+    sk = mdp.skeleton
+    center, radius = estimates(mdp)
+    eta = np.sqrt(np.log(sk.num_states**2 * sk.num_actions / sk.num_layers**2) / HORIZON)
+    uniform = np.repeat(-np.log(np.diff(sk.layer_transition_ptr)), np.diff(sk.layer_transition_ptr))
+    run = Run(
+        mdp, am.L1Ball(center, scale * radius), eta, am.Projector(sk), uniform, am.losses.Stochastic(sk, noise=0.5)
+    )
+    for t in range(episodes):
+        run.log_q = run.projector.project(run.weights(t), run.rows).log_q
+    return run
+
+
+def start_tight(mdp: am.MDP, share: float, episodes: int) -> Run:
+    """A run in which about the given share of the rows is tight, by bisection on the scale of the radii."""
+    if share == 0.0:
+        return start(mdp, 1.0, episodes)
+    low, high = 1e-3, 1.0
+    for _ in range(12):
+        scale = np.sqrt(low * high)
+        low, high = (low, scale) if start(mdp, scale, 3).tight() < share else (scale, high)
+    return start(mdp, scale, episodes)
+
+
+def dense(steps: int, width: int, actions: int) -> am.MDP:
+    return am.MDP.random([1, *[width] * (steps - 1), 1], actions, seed=0)
+
+
+def sparse(transitions: int) -> am.MDP:
+    return am.MDP.random([1, *[max(5, transitions // 164)] * 9, 1], 4, seed=0, branching=5)
+
+
+def projection_time(run: Run) -> float:
+    """Seconds for one projection, over a few weights of the run."""
+    weights = [run.weights(1000 + t) for t in range(3)]
+    return float(np.mean([best_time(lambda w=w: run.projector.project(w, run.rows), 0.5) for w in weights]))
+
+
+def exponential_time(run: Run) -> float:
+    """NumPy's own pass over the same arrays: what forming the weights costs at the least."""
+    z, out = run.losses.at(0), np.empty_like(run.log_q)
+    return best_time(lambda: np.exp(run.log_q - run.eta * z, out=out), 0.3)
+
+
+def clarabel_time(run: Run) -> tuple[float, float]:
+    """Seconds of CVXPY + Clarabel for the same projection, all in all and inside the solver."""
+    import cvxpy as cp
+    from tests.oracles import flow_rules, l1_rules, occupancy_variable
+
+    sk = run.mdp.skeleton
+    weights = np.exp(run.weights(1000))
+    begin = time.perf_counter()
+    q = occupancy_variable(sk)
+    rules = [*flow_rules(sk, q), *l1_rules(sk, q, run.rows.center, run.rows.radius)]
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.kl_div(q, weights))), rules)
+    try:
+        problem.solve(solver=cp.CLARABEL)
+    except cp.SolverError:
+        return float("nan"), float("nan")
+    return time.perf_counter() - begin, float(problem.solver_stats.solve_time)
+
+
+def main(console: Console) -> None:
+    first_call(console)
+    speed(console)
+    growth(console)
+    soak(console)
+
+
+def first_call(console: Console) -> None:
+    """What a second process pays for its first projection, with the kernels compiled and on disk."""
+    code = (
+        "import numpy as np, advmdp as am; sk = am.Skeleton.dense([1, 2, 1], 2); "
+        "am.project(sk, np.zeros(8), am.L1Ball(np.zeros(8), np.ones(6)))"
+    )
+    times = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        times.append(time.perf_counter() - begin)
+    console.print(f"first projection of a new process: {times[1]:.2f} s in all (claimed: under 2 s)\n")
+
+
+def speed(console: Console) -> None:
+    table = Table(title="One projection in steady state (one thread)")
+    for column in (
+        "size",
+        "entries",
+        "setting",
+        "tight",
+        "iterations",
+        "time",
+        "/ np.exp",
+        "CVXPY + Clarabel /",
+        "its solver alone /",
+    ):
+        table.add_column(column, justify="right")
+    for (size, shape), (setting, share) in product(SIZES.items(), SETTINGS.items()):
+        run = start_tight(dense(*shape), share, episodes=30)
+        seconds, n = projection_time(run), run.mdp.skeleton.num_transitions
+        iterations = run.projector.project(run.weights(1000), run.rows).iterations
+        whole, inside = clarabel_time(run) if n < 20_000 else (np.nan, np.nan)
+        ratios = [f"{whole / seconds:,.0f}x", f"{inside / seconds:,.0f}x"] if n < 20_000 else ["", ""]
+        table.add_row(
+            size, f"{n:,}", setting, f"{run.tight():.0%}", f"{iterations}", f"{seconds * 1e6:,.0f} us",
+            f"{seconds / exponential_time(run):.1f}", *ratios, end_section=setting == "most tight",
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        "claimed: 1,000x, 2,000x, 4,000x against CVXPY; 15 (few tight), 30 (most), 12 (at 400,000) against np.exp\n"
+    )
+
+
+def growth(console: Console) -> None:
+    table = Table(title="Growth over transitions at ten steps, the paper's radii (one thread)")
+    for column in ("kind", "transitions", "tight", "time", "ns per transition", "arrays of the size of q"):
+        table.add_column(column, justify="right")
+    for kind in ("dense", "sparse"):
+        for exponent in (3, 4, 5, 6, 7):
+            width = max(2, round(np.sqrt(10**exponent / 45)))
+            mdp = dense(10, width, 5) if kind == "dense" else sparse(10**exponent)
+            n = mdp.skeleton.num_transitions
+            run = start(mdp, 1.0, episodes=3)
+            seconds = projection_time(run)
+            weights, rows = run.weights(7), run.rows
+            held = peak_bytes(lambda: am.project(mdp.skeleton, weights, am.L1Ball(rows.center, rows.radius)))  # noqa: B023
+            # tracemalloc sees what the call allocates; the weights were there before.
+            arrays = (held + weights.nbytes) / (8 * n)
+            cells = (f"{run.tight():.0%}", f"{seconds * 1e3:,.2f} ms", f"{seconds / n * 1e9:.1f}", f"{arrays:.1f}")
+            table.add_row(kind, f"{n:,}", *cells)
+        table.add_section()
+    console.print(table, "claimed: flat from 10^3 to 10^7; fewer than 12 arrays\n")
+
+
+def soak(console: Console, problems: int = 100_000, each: int = 50) -> None:
+    """Problems of every kind and shape, each with several weights; a failure is anything short of a certificate."""
+    from tests.instances import KINDS, SHAPES, problem
+    from tests.test_projection import row_violation
+
+    failures: list[str] = []
+    kinds = list(product(KINDS, SHAPES))
+    begin = time.perf_counter()
+    for seed in track(range(problems // each), "soak", console=console, transient=True):
+        kind, shape = kinds[seed % len(kinds)]
+        case = problem(kind, shape, 10**6 + seed)
+        sk, projector, rng = case.skeleton, am.Projector(case.skeleton), np.random.default_rng(seed)
+        for k in range(each):
+            spread = 10.0 ** rng.uniform(-4, 4)
+            weights = case.log_weights - spread * rng.random(sk.num_transitions)
+            try:
+                r = projector.project(weights, case.rows)
+                # Logarithms of thousands carry their own rounding into q.
+                rounding = 1e-15 * (1000.0 + np.abs(weights).max())
+                sound = r.gap <= 1e-9 and am.flow_residuals(sk, r.q).largest <= rounding
+                if not sound or (k < 3 and row_violation(sk, r.rows, case.rows) > 1e-9):
+                    failures.append(f"{kind} {shape} {seed} {k}: {r}")
+            except am.AdvMDPError as error:
+                failures.append(f"{kind} {shape} {seed} {k}: {error}")
+    console.print(
+        f"soak: {problems:,} problems in {time.perf_counter() - begin:.0f} s, {len(failures)} failures (claimed: 0)"
+    )
+    for line in failures[:10]:
+        console.print(f"  {line}")

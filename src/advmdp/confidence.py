@@ -1,0 +1,155 @@
+"""Confidence sets: where the rows P(.|x, a) may lie.
+
+Section 4.1 of the paper: Delta(M, i) is the set of occupancy measures whose induced rows lie in
+
+    C(x, a) = { p : || p - Pbar(.|x, a) ||_1 <= epsilon(x, a) }                                        (3)
+
+:class:`L1Ball` is this set.  :class:`Box` bounds each probability on its own, as empirical Bernstein bounds do.
+:class:`Point` is known dynamics.  Tightness may differ from pair to pair: a radius of 2 or more, or a centre of zeros
+(a pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
+
+A set is a value.  What a projection needs of it is checked against the skeleton and worked out once, by
+:meth:`RowSet.bounds`, and serves for as long as the set does, which for a learner is an epoch.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.arrays import FloatArray, exact_floats, floats, frozen, owned
+from advmdp.errors import EmptySetError, InputError, ModelError
+from advmdp.projection.types import RowSets
+from advmdp.skeleton import Skeleton
+from advmdp.tables import TOLERANCE
+
+__all__ = ["Box", "L1Ball", "Point", "RowSet"]
+
+FREE = 2.0
+"""A radius at which an L1 ball around a distribution holds every other distribution."""
+
+
+class RowSet(ABC):
+    """A set C(x, a) for the row of every pair."""
+
+    @abstractmethod
+    def bounds(self, sk: Skeleton) -> RowSets:
+        """Checked against the skeleton, and ready for the kernels."""
+
+    @abstractmethod
+    def some(self, sk: Skeleton) -> FloatArray:
+        """Some row of the set for every pair, for pairs about which nothing else can be said."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class L1Ball(RowSet):
+    """Rows within ``radius[p]`` of ``center``, in L1 norm: the paper's confidence set (3)."""
+
+    center: FloatArray
+    radius: FloatArray
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
+        object.__setattr__(self, "center", owned(floats(center, "center")))
+        object.__setattr__(self, "radius", owned(floats(radius, "radius")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        center = exact_floats(self.center, "center", (sk.num_transitions,))
+        radius = exact_floats(self.radius, "radius", (sk.num_pairs,))
+        if not (radius >= 0.0).all():
+            p = int(np.argmax(~(radius >= 0.0)))
+            raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
+        center, visited = _distributions(sk, center, "center")
+        radius = np.where(visited, np.minimum(radius, FREE), FREE)
+        return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        widths = np.diff(sk.transition_ptr)
+        visited = np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
+        return np.where(sk.over_transitions(visited), self.center, sk.over_transitions(1.0 / widths))
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Box(RowSet):
+    """Rows between ``lower`` and ``upper``, entry by entry."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        object.__setattr__(self, "lower", owned(floats(lower, "lower")))
+        object.__setattr__(self, "upper", owned(floats(upper, "upper")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        lower = exact_floats(self.lower, "lower", (sk.num_transitions,))
+        upper = exact_floats(self.upper, "upper", (sk.num_transitions,))
+        if (bad := ~((lower >= 0.0) & (lower <= upper))).any():
+            i = int(np.argmax(bad))
+            given = f"lower {lower[i]}, upper {upper[i]}"
+            raise InputError(f"box at {sk.where_transition(i)}", given, "0 <= lower <= upper")
+        first = sk.transition_ptr[:-1]
+        least, most = np.add.reduceat(lower, first), np.add.reduceat(np.minimum(upper, 1.0), first)
+        if (empty := (least > 1.0 + TOLERANCE) | (most < 1.0 - TOLERANCE)).any():
+            p = int(np.argmax(empty))
+            given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
+            raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
+        upper = np.minimum(upper, 1.0)
+        free = np.logical_and.reduceat((lower <= 0.0) & (upper >= 1.0), first)
+        point = np.logical_and.reduceat(lower == upper, first)
+        radius = np.where(point, 0.0, np.where(free, FREE, 1.0))
+        blocking = bool((upper == 0.0).any())
+        return _row_sets(True, blocking, radius, lower, upper)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        first = sk.transition_ptr[:-1]
+        room = np.minimum(self.upper, 1.0) - self.lower
+        missing, total = 1.0 - np.add.reduceat(self.lower, first), np.add.reduceat(room, first)
+        return self.lower + room * sk.over_transitions(missing / np.where(total > 0.0, total, 1.0))
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Point(RowSet):
+    """Known dynamics: every row is the one given."""
+
+    transition: FloatArray
+
+    def __init__(self, transition: ArrayLike) -> None:
+        object.__setattr__(self, "transition", owned(floats(transition, "transition")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        rows, known = _distributions(
+            sk, exact_floats(self.transition, "transition", (sk.num_transitions,)), "transition"
+        )
+        if not known.all():
+            where = sk.where_pair(int(np.argmin(known)))
+            raise ModelError("rows sum to one", where, "a row of zeros", "a distribution")
+        return _row_sets(False, True, np.zeros(sk.num_pairs), rows, _NONE)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        return self.transition
+
+
+_NONE = np.empty(0)
+
+
+def _distributions(sk: Skeleton, rows: FloatArray, name: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
+    if (bad := ~(rows >= 0.0)).any():
+        i = int(np.argmax(bad))
+        raise InputError(f"{name} at {sk.where_transition(i)}", f"{rows[i]}", "a number from 0 to 1")
+    totals: FloatArray = np.add.reduceat(rows, sk.transition_ptr[:-1])
+    visited = totals > 0.0
+    misses = np.where(visited, np.abs(totals - 1.0), 0.0)
+    if (bad := ~(misses <= TOLERANCE)).any():
+        p = int(np.argmax(bad))
+        where = f"{name} of {sk.where_pair(p)}"
+        raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", "1 (to nine digits), or all 0")
+    if misses.max() > 1e-14:
+        rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
+    return rows, visited
+
+
+def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:
+    """With logarithms, and all arrays read-only: kernels are compiled for one kind of array, not for every mixture."""
+    logs = [np.log(bound, where=bound > 0.0, out=np.zeros_like(bound)) for bound in (low, high)]
+    return RowSets(is_box, blocking, *(frozen(array) for array in (radius, low, high, *logs)))

@@ -1,0 +1,9 @@
+"""The KL projection of weights onto the occupancy measures of a confidence set (Theorem 4.2, as corrected).
+
+    q = argmin D(q || w)   over q with layer sums 1, conserved flow, and every row q(x, a, .) / q(x, a) in C(x, a)
+
+``projector.py`` is the way in.  The kernels, from the inside out: ``exponential.py`` and ``rows.py`` (one pair),
+``weights.py`` and ``dual.py`` (all pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py``
+(masses beyond the float64), ``certificate.py`` (the answer and its gap), ``solver.py`` (the loop).
+``printed_dual.py`` is what the paper prints instead, for comparison only.
+"""

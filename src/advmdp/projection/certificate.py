@@ -1,0 +1,261 @@
+"""The answer, rebuilt so that it is feasible to the last bit, and the certificate that comes with it.
+
+From the policy and the rows at beta a forward pass gives mu'(x') = sum mu'(x) pi(a|x) p(x'), hence an occupancy measure
+q' whose flow is conserved exactly: q' = q mu'(x)/mu(x), where mu is the outflow of the dual. Since p ln(p/w) sums to
+kappa + p.beta over a row,
+
+    D(q'||w) + F(beta) = sum_x mu'(x) ln(mu'(x)/mu(x)) - sum_x mu'(x) beta(x) + sum_x' mu'(x') beta(x')
+                       = sum_x mu'(x) ln(mu'(x)/mu(x)),
+
+one divergence per layer: not negative, free of cancellation, and an upper bound on how far q' is from the optimum.
+"""
+
+import numpy as np
+
+from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.dual import UNIT
+from advmdp.projection.exponential import exponential
+from advmdp.projection.types import (
+    BETA,
+    EDGE_PTR,
+    FIRST_OF_PAIR,
+    FIRST_OF_STATE,
+    GROWTH,
+    LIFT_OF,
+    LOG_A,
+    LOG_B,
+    LOG_MASS,
+    LOG_OUT,
+    LOG_TOTAL,
+    LOG_U,
+    OFFSET,
+    OUTFLOW,
+    PAIR_PTR,
+    PRODUCT,
+    STATE_OF,
+    STATUS,
+    TIGHT,
+    Floats,
+    Indices,
+    RowSets,
+    Structure,
+    Work,
+)
+from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT
+
+SMALLEST_FACTOR = 1e-150
+
+
+@compiled_inline
+def divergence(ratio: float) -> float:
+    """ratio ln ratio - ratio + 1, without cancellation near one."""
+    d = ratio - 1.0
+    if abs(d) < 1e-4:
+        return d * d * (0.5 - d / 6.0)
+    return float(ratio * np.log(ratio) - d)
+
+
+@compiled_sums
+def forward_pass(structure: Structure, work: Work) -> float:
+    """lift(x) = ln mu'(x)/mu(x), for masses in range. Returns the gap."""
+    mass, flow, outflow, lift, alive = (
+        work.states[PRODUCT],
+        work.flow,
+        work.states[OUTFLOW],
+        work.states[LIFT_OF],
+        work.alive,
+    )
+    mass[:] = 0.0
+    mass[0] = outflow[0]
+    gap = 0.0
+    for x in range(mass.shape[0] - 1):
+        if not alive[x]:
+            continue
+        ratio = mass[x] / outflow[x]
+        lift[x] = np.log(ratio)
+        gap += UNIT * outflow[x] * divergence(ratio)
+        here, first = UNIT * mass[x], structure.states[FIRST_OF_STATE, x]
+        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
+        if first >= 0:
+            at, there = unsigned(begin), unsigned(first)
+            for j in range(unsigned(end - begin)):
+                mass[there + j] += here * flow[at + j]
+        else:
+            for e in range(begin, end):
+                mass[structure.edge_successor[e]] += here * flow[e]
+    return gap
+
+
+@compiled_sums
+def write_free_row(
+    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, first: int,
+    factor: float, shift: float, log_q: Floats, q: Floats,
+) -> float:  # fmt: skip
+    """log q and q of a pair whose successors are the states from `first` on; returns the sum of q."""
+    s = 0.0
+    at, there = unsigned(begin), unsigned(first)
+    for j in range(unsigned(size)):
+        value = factor * (UNIT * weight[at + j] * growth[there + j])
+        s += value
+        q[at + j] = value
+        log_q[at + j] = log_w[at + j] + beta[there + j] + shift
+    return s
+
+
+@compiled_sums
+def write_free_scattered(
+    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, successor: Indices,
+    factor: float, shift: float, log_q: Floats, q: Floats,
+) -> float:  # fmt: skip
+    """log q and q of any free pair; returns the sum of q."""
+    s = 0.0
+    for i in range(begin, begin + size):
+        y = successor[i]
+        value = factor * (UNIT * weight[i] * growth[y])
+        s += value
+        q[i] = value
+        log_q[i] = log_w[i] + beta[y] + shift
+    return s
+
+
+@compiled_inline
+def write_free(structure: Structure, log_w: Floats, work: Work, log_q: Floats, log_pair: Floats) -> None:
+    """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
+    weight, growth, beta, q = work.weight, work.states[GROWTH], work.states[BETA], work.row
+    status, offsets = work.marks[STATUS], work.pairs[OFFSET]
+    for x in range(beta.shape[0] - 1):
+        if not work.alive[x]:
+            continue
+        shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
+        log_factor, factor = np.inf, 0.0  # the pairs of a state mostly share their offset
+        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
+            if status[pair] != FREE:
+                continue
+            if log_factor != shift + offsets[pair] + LIFT:
+                log_factor = shift + offsets[pair] + LIFT
+                factor = exponential(log_factor)
+            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+            first = structure.pairs[FIRST_OF_PAIR, pair]
+            scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
+            if first >= 0:
+                s = write_free_row(log_w, weight, growth, beta, begin, end - begin, first, scale, shift, log_q, q)
+            else:
+                s = write_free_scattered(
+                    log_w, weight, growth, beta, begin, end - begin, structure.successor, scale, shift, log_q, q
+                )
+            log_pair[pair] = np.log(s)
+            if scale != factor:
+                log_pair[pair] += log_factor
+                for i in range(begin, end):
+                    q[i] *= factor
+
+
+@compiled_inline
+def log_entry(sets: RowSets, pair: int, i: int, p: float, log_a: float, log_u: float) -> float:
+    """log p of an entry of a point or of a tight box, by its class and never from p."""
+    if sets.low[i] > 0.0 and p == sets.low[i]:
+        return float(sets.log_low[i])
+    if sets.is_box and p == sets.high[i]:
+        return sets.log_high[i] if p > 0.0 else -np.inf
+    return -np.inf if sets.radius[pair] == 0.0 else log_a + log_u
+
+
+@compiled_inline
+def write_l1(
+    row: Floats,
+    low: Floats,
+    log_low: Floats,
+    begin: int,
+    size: int,
+    log_u: Floats,
+    numbers: tuple[float, float, float],
+    log_q: Floats,
+) -> None:
+    """log q of a tight row of an L1 ball, by class and never from p."""
+    log_share, log_a, log_b = numbers
+    at = unsigned(begin)
+    for j in range(unsigned(size)):
+        i = at + j
+        log_p = (log_b if row[i] < low[i] else log_a) + log_u[j]
+        fixed = (row[i] == low[i]) & (low[i] > 0.0)
+        log_q[i] = log_share + (log_low[i] if fixed else log_p)
+
+
+@compiled_inline
+def write_watched(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats
+) -> None:
+    """log q = log p + ln q(x,a) for every watched pair."""
+    row, beta, log_u, successor = work.row, work.states[BETA], work.scratch[LOG_U], structure.successor
+    for k in range(work.watched[-1]):
+        pair = work.watched[k]
+        x = structure.pairs[STATE_OF, pair]
+        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+        first = structure.pairs[FIRST_OF_PAIR, pair]
+        shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
+        log_share = shift + work.pairs[LOG_MASS, pair]
+        log_pair[pair] = log_share
+        log_a, log_b = work.pairs[LOG_A, pair], work.pairs[LOG_B, pair]
+        if first >= 0:
+            at, there = unsigned(begin), unsigned(first)
+            for j in range(unsigned(end - begin)):
+                log_u[j] = log_w[at + j] + beta[there + j]
+        else:
+            for i in range(begin, end):
+                log_u[i - begin] = log_w[i] + beta[successor[i]]
+        if not work.marks[TIGHT, pair]:
+            at = unsigned(begin)
+            for j in range(unsigned(end - begin)):
+                log_q[at + j] = log_share + (log_a + log_u[j])
+        elif sets.is_box or sets.radius[pair] == 0.0:
+            for i in range(begin, end):
+                log_q[i] = log_share + log_entry(sets, pair, i, row[i], log_a, log_u[i - begin])
+        else:
+            numbers = (log_share, log_a, log_b)
+            write_l1(row, sets.low, sets.log_low, begin, end - begin, log_u, numbers, log_q)
+
+
+@compiled_inline
+def write_absent(structure: Structure, work: Work, log_q: Floats, log_pair: Floats) -> None:
+    """Zero mass on impossible pairs and on states that take no part."""
+    for pair in range(log_pair.shape[0]):
+        if work.marks[STATUS, pair] == IMPOSSIBLE or not work.alive[structure.pairs[STATE_OF, pair]]:
+            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+            log_q[begin:end] = -np.inf
+            work.row[begin:end] = 0.0
+            log_pair[pair] = -np.inf
+
+
+@compiled_sums
+def scale_rows(structure: Structure, work: Work, log_pair: Floats) -> None:
+    """q = q(x,a) p for every watched pair, in the place of p."""
+    row = work.row
+    for k in range(work.watched[-1]):
+        pair = work.watched[k]
+        share = exponential(log_pair[pair])
+        for i in range(unsigned(structure.transition_ptr[pair]), unsigned(structure.transition_ptr[pair + 1])):
+            row[i] *= share
+
+
+@compiled
+def write_answer(
+    structure: Structure,
+    log_w: Floats,
+    sets: RowSets,
+    work: Work,
+    log_q: Floats,
+    log_pair: Floats,
+    policy: Floats,
+) -> None:
+    """log q', ln q'(x,a), the policy, which is uniform where no mass can be, and in the place of the rows q'."""
+    write_free(structure, log_w, work, log_q, log_pair)
+    write_watched(structure, log_w, sets, work, log_q, log_pair)
+    write_absent(structure, work, log_q, log_pair)
+    scale_rows(structure, work, log_pair)
+    for x in range(work.alive.shape[0] - 1):
+        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
+        for pair in range(first, last):
+            if work.alive[x]:
+                policy[pair] = exponential(log_pair[pair] - work.states[LIFT_OF, x] - work.states[LOG_OUT, x])
+            else:
+                policy[pair] = 1.0 / (last - first)

@@ -1,0 +1,289 @@
+"""Newton's step on the balance of every state, ln inflow(x) - ln outflow(x) = 0.
+
+For a pair whose constraint does not bind, ln q(x,a,x') = ln w + beta(x') - beta(x) - ln Z_k. A tight row keeps the mass
+of A and of B, and does not move where it is pinned, so that with p = dkappa/d(-beta)
+
+    d(q(x,a) p) = q(x,a) [p (p.v - v(x)) + v p_AB - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b].
+
+Leaving out the derivative of ln Z_k makes the matrix non-singular and, because beta is free up to a constant per layer,
+changes nothing but the length: if H is the Hessian of F and H1 the matrix without these rank-one terms, then
+H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Each row of H1 is divided by
+the mass of its state. What remains are probabilities forward and backward, of order one whatever the mass, and the walk
+they describe leaves the layers after O(L^2) steps: the condition number is bounded by the number of layers alone, and
+GMRES on this system, which weighs every state alike, needs few iterations.
+"""
+
+import numpy as np
+
+from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.direct import direct_step
+from advmdp.projection.dual import UNIT
+from advmdp.projection.structure import KRYLOV
+from advmdp.projection.types import (
+    BASIS,
+    DEFECT,
+    EDGE_PTR,
+    FIRST_OF_PAIR,
+    FIRST_OF_STATE,
+    INFLOW,
+    MASS_A,
+    MASS_B,
+    OUTFLOW,
+    PAIR_PTR,
+    PINNED,
+    PRODUCT,
+    PULL,
+    PUSH,
+    STEP,
+    THERE,
+    TIGHT,
+    Floats,
+    RowSets,
+    Structure,
+    U,
+    Work,
+)
+from advmdp.projection.vectors import add_multiple, dot, scale_row
+
+CYCLES = 12
+
+
+@compiled_sums
+def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> None:
+    """pinned(x'), the inflow on entries of tight rows that do not answer to beta."""
+    pinned, row, low, high, successor = work.states[PINNED], work.row, sets.low, sets.high, structure.successor
+    pinned[:] = 0.0
+    for k in range(work.watched[-1]):
+        pair = work.watched[k]
+        if not work.marks[TIGHT, pair]:
+            continue
+        share, first = 1.0 if far else work.share[pair], structure.pairs[FIRST_OF_PAIR, pair]
+        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+        if sets.is_box:
+            for i in range(begin, end):
+                fixed = ((row[i] == low[i]) & (low[i] > 0.0)) | (row[i] == high[i])
+                pinned[successor[i]] += share * back[i] if fixed else 0.0
+        elif first >= 0:
+            at, there = unsigned(begin), unsigned(first)
+            for j in range(unsigned(end - begin)):
+                c = low[at + j]
+                fixed = share if (row[at + j] == c) & (c > 0.0) else 0.0
+                pinned[there + j] += fixed * back[at + j]
+        else:
+            for i in range(begin, end):
+                pinned[successor[i]] += share * back[i] if (row[i] == low[i]) & (low[i] > 0.0) else 0.0
+
+
+@compiled_sums
+def multiply_edges(structure: Structure, work: Work, v: Floats, result: Floats) -> None:
+    """Every edge as if no row were tight: result = v - (mean of v after x); `product` collects -v(x) at x'."""
+    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.edge_successor
+    product[:] = 0.0
+    for x in range(v.shape[0] - 1):
+        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
+        first, here = structure.states[FIRST_OF_STATE, x], push[x] * v[x]
+        s = 0.0
+        if first >= 0:
+            at, there = unsigned(begin), unsigned(first)
+            for j in range(unsigned(end - begin)):
+                s += flow[at + j] * v[there + j]
+                product[there + j] -= flow[at + j] * here
+        else:
+            for e in range(begin, end):
+                s += flow[e] * v[successor[e]]
+                product[successor[e]] -= flow[e] * here
+        result[x] = v[x] - UNIT * s
+
+
+@compiled_sums
+def multiply_far(structure: Structure, work: Work, back: Floats, v: Floats, result: Floats) -> None:
+    """As `multiply_edges`, with the probabilities backward entry by entry from `back`."""
+    flow, product = work.flow, work.states[PRODUCT]
+    product[:] = 0.0
+    for x in range(v.shape[0] - 1):
+        s = 0.0
+        for e in range(structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]):
+            s += flow[e] * v[structure.edge_successor[e]]
+        result[x] = v[x] - UNIT * s
+        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
+        for i in range(structure.transition_ptr[first], structure.transition_ptr[last]):
+            product[structure.successor[i]] -= back[i] * v[x]
+
+
+@compiled_sums
+def class_means(
+    p: Floats, low: Floats, high: Floats, is_box: bool, begin: int, size: int, v: Floats, first: int,
+    masses: tuple[float, float],
+) -> tuple[float, float, float]:  # fmt: skip
+    """p.v, and the means of v over A (above the centre, or between the bounds of a box) and over B (below).
+
+    v is read from `first` on.
+    """
+    s = s_a = s_b = 0.0
+    mass_a, mass_b = masses
+    at, there = unsigned(begin), unsigned(first)
+    if is_box:
+        for j in range(unsigned(size)):
+            i = at + j
+            t = p[i] * v[there + j]
+            inner = 1.0 if (p[i] > low[i]) & (p[i] < high[i]) else 0.0
+            s += t
+            s_a += inner * t
+    else:
+        for j in range(unsigned(size)):
+            i = at + j
+            t = p[i] * v[there + j]
+            above = 1.0 if p[i] > low[i] else 0.0
+            below = 1.0 if p[i] < low[i] else 0.0
+            s += t
+            s_a += above * t
+            s_b += below * t
+    return s, s_a / mass_a if mass_a > 0.0 else 0.0, s_b / mass_b if mass_b > 0.0 else 0.0
+
+
+@compiled_sums
+def class_terms(
+    p: Floats, low: Floats, high: Floats, is_box: bool, begin: int, size: int, back: Floats,
+    terms: tuple[float, float, float], out: Floats, first: int,
+) -> None:  # fmt: skip
+    """out, from `first` on, += back times the term of the entry's class: A, B or pinned. Above zero an entry is A."""
+    term_a, term_b, term = terms
+    at, there = unsigned(begin), unsigned(first)
+    if is_box:
+        for j in range(unsigned(size)):
+            i = at + j
+            inner = ((p[i] > low[i]) | (low[i] == 0.0)) & (p[i] < high[i])
+            out[there + j] += back[i] * (term_a if inner else term)
+    else:
+        for j in range(unsigned(size)):
+            i = at + j
+            pinned = (p[i] == low[i]) & (low[i] > 0.0)
+            rest = term if pinned else term_a
+            out[there + j] += back[i] * (term_b if p[i] < low[i] else rest)
+
+
+@compiled_inline
+def multiply_tight(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats) -> None:
+    """Add q(x,a) [p p.v - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b] of all tight rows to `product`."""
+    product, row, there, out = work.states[PRODUCT], work.row, work.scratch[THERE], work.scratch[U]
+    low, high, is_box, successor = sets.low, sets.high, sets.is_box, structure.successor
+    pairs, tight, watched = work.pairs, work.marks[TIGHT], work.watched
+    for k in range(watched[-1]):
+        pair = watched[k]
+        if not tight[pair]:
+            continue
+        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+        size, first = end - begin, structure.pairs[FIRST_OF_PAIR, pair]
+        share = 1.0 if far else work.share[pair]
+        masses = (pairs[MASS_A, pair], pairs[MASS_B, pair])
+        if first >= 0:
+            s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, v, first, masses)
+            terms = (share * (s - mean_a), share * (s - mean_b), share * s)
+            class_terms(row, low, high, is_box, begin, size, back, terms, product, first)
+            continue
+        for i in range(begin, end):
+            there[i - begin] = v[successor[i]]
+            out[i - begin] = 0.0
+        s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, there, 0, masses)
+        terms = (share * (s - mean_a), share * (s - mean_b), share * s)
+        class_terms(row, low, high, is_box, begin, size, back, terms, out, 0)
+        for i in range(begin, end):
+            product[successor[i]] += out[i - begin]
+
+
+@compiled
+def multiply(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
+) -> None:
+    """result = (derivative of ln inflow - ln outflow) v, on the states that take part; v elsewhere."""
+    if far:
+        multiply_far(structure, work, back, v, result)
+    else:
+        multiply_edges(structure, work, v, result)
+    multiply_tight(structure, sets, work, far, back, v)
+    pinned, product, pull = work.states[PINNED], work.states[PRODUCT], work.states[PULL]
+    for x in range(v.shape[0]):
+        if pull[x] > 0.0:
+            result[x] += product[x] * pull[x] + (1.0 - pinned[x] * pull[x]) * v[x]
+        else:
+            result[x] = v[x]
+
+
+@compiled_inline
+def rotate(h: Floats, k: int) -> None:
+    """Apply the Givens rotations to column k of the Hessenberg matrix; rows KRYLOV + 1 and + 2 hold them."""
+    for i in range(k):
+        c, s = h[KRYLOV + 1, i], h[KRYLOV + 2, i]
+        h[i, k], h[i + 1, k] = c * h[i, k] + s * h[i + 1, k], c * h[i + 1, k] - s * h[i, k]
+    length = np.hypot(h[k, k], h[k + 1, k])
+    c, s = h[k, k] / length, h[k + 1, k] / length
+    h[KRYLOV + 1, k], h[KRYLOV + 2, k] = c, s
+    h[k, k], h[k + 1, k] = length, 0.0
+    h[k, KRYLOV], h[k + 1, KRYLOV] = c * h[k, KRYLOV], -s * h[k, KRYLOV]
+
+
+@compiled
+def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float) -> float:
+    """One cycle on J step = defect, from the current step; returns the norm of the residual that is left.
+
+    The last column of the Hessenberg matrix holds the right-hand side.
+    """
+    basis, h = work.states[BASIS:], work.hessenberg
+    multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
+    for x in range(work.states[STEP].shape[0]):
+        basis[0, x] = work.states[DEFECT, x] - basis[0, x]
+    norm = np.sqrt(dot(basis[0], basis[0]))
+    if norm <= target:
+        return float(norm)
+    scale_row(basis, 0, 1.0 / norm)
+    h[:, KRYLOV] = 0.0
+    h[0, KRYLOV] = norm
+    size = 0
+    for k in range(basis.shape[0] - 1):
+        multiply(structure, sets, work, far, back, basis[k], basis[k + 1])
+        for i in range(k + 1):
+            h[i, k] = dot(basis[k + 1], basis[i])
+            add_multiple(basis[k + 1], -h[i, k], basis[i])
+        h[k + 1, k] = np.sqrt(dot(basis[k + 1], basis[k + 1]))
+        if h[k + 1, k] > 0.0:
+            scale_row(basis, k + 1, 1.0 / h[k + 1, k])
+        rotate(h, k)
+        size = k + 1
+        norm = abs(h[k + 1, KRYLOV])
+        if norm <= target:
+            break
+    for i in range(size - 1, -1, -1):
+        y = h[i, KRYLOV]
+        for k in range(i + 1, size):
+            y -= h[i, k] * h[k, KRYLOV]
+        h[i, KRYLOV] = y / h[i, i]
+    for i in range(size):
+        add_multiple(work.states[STEP], h[i, KRYLOV], basis[i])
+    return float(norm)
+
+
+@compiled
+def newton_step(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, direct: bool
+) -> None:
+    """Solve for `step`: directly if asked and possible, else until the residual has fallen by the factor `accuracy`.
+
+    `far` says that masses are out of range: then `back` holds probabilities backward, ready made.
+    """
+    size = 0.0
+    for x in range(work.states[STEP].shape[0]):
+        inner = 0 < x < work.states[STEP].shape[0] - 1 and work.alive[x]
+        work.states[PUSH, x] = 1.0 if far else UNIT * work.states[OUTFLOW, x]
+        work.states[PULL, x] = 0.0
+        if inner:
+            work.states[PULL, x] = 1.0 if far else 1.0 / work.states[INFLOW, x]
+        size += work.states[DEFECT, x] ** 2
+    target = accuracy * np.sqrt(size)
+    back = back if far else work.row
+    collect_pinned(structure, sets, work, far, back)
+    if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
+        return
+    work.states[STEP][:] = 0.0
+    for _ in range(CYCLES):
+        if gmres_cycle(structure, sets, work, far, back, target) <= 1.01 * target:
+            return

@@ -1,0 +1,191 @@
+"""The way in: weights and a set in, a certified occupancy measure out.
+
+For w = exp(log_weights), the answer minimises D(q || w) = sum q ln(q / w) - q + w.  Everything but beta, one number per
+inner state, is eliminated in closed form, and the dual of beta is minimised by Newton's method:
+
+    F(beta) = sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x)),
+    kappa(x, a) = min over p in C(x, a) of sum p(x') ln( p(x') / (w(x, a, x') exp(beta(x'))) ).
+
+The answer is rebuilt from its policy and rows by a forward pass, so it is an occupancy measure to the last bit, and the
+``gap`` between its divergence and the dual bounds by how much any other could be better.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
+from advmdp.confidence import RowSet
+from advmdp.errors import EmptySetError, InputError, ProjectionError
+from advmdp.projection.solver import NO_PATH, SOLVED, solve
+from advmdp.projection.structure import build_structure, build_workspace
+from advmdp.projection.types import BETA, RowSets
+from advmdp.skeleton import Skeleton
+
+__all__ = ["Projection", "Projector", "project"]
+
+TOLERANCE = 1e-9
+ITERATIONS = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection:
+    """An occupancy measure, how it was found, and how good it is."""
+
+    skeleton: Skeleton
+    log_weights: FloatArray
+    """As they were given, not a copy: ``v`` and ``mu`` are worked out from them when they are first asked for."""
+    row_set: RowSet
+    log_q: FloatArray
+    """ln q(x, a, x'), which keeps its meaning where q underflows; -inf where q is zero."""
+    q: FloatArray
+    policy: FloatArray
+    """pi^q; uniform in states that no allowed path reaches."""
+    log_pairs: FloatArray
+    """ln q(x, a)."""
+    beta: FloatArray
+    """The multipliers of the flow equations (2), one for each state; 0 at both ends, -inf where nothing can be."""
+    dual: float
+    """-F(beta), the value of the dual: no q has sum q ln(q / w) below it."""
+    gap: float
+    """sum q ln(q / w) - dual, which is never negative: how far from the optimum q can be at the most."""
+    flow_residual: float
+    """max |inflow - outflow| of the dual's own q, before it was rebuilt; that of ``q`` itself is rounding."""
+    iterations: int
+    converged: bool
+    """Whether the flow residual met the tolerance."""
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """The row p(x'|x, a) = q(x, a, x') / q(x, a) of each pair; some row of its set where q cannot visit it."""
+        sk = self.skeleton
+        log_pairs = sk.over_transitions(self.log_pairs)
+        absent = log_pairs == -np.inf
+        return np.where(absent, self.row_set.some(sk), np.exp(self.log_q - np.where(absent, 0.0, log_pairs)))
+
+    @cached_property
+    def v(self) -> FloatArray:
+        """The multipliers of the rows: ln(p / u), centred so that their largest is mu and their least -mu.
+
+        For L1 balls these are the v of Theorem 4.2 as corrected: |v(x, a, x')| <= mu(x, a), and 0 where the ball does
+        not bind.  For other sets they hold up to a constant for each pair.  Where q is zero they are 0.
+        """
+        sk, first = self.skeleton, self.skeleton.transition_ptr[:-1]
+        here = self.log_q > -np.inf
+        tilt = np.zeros(sk.num_transitions)
+        log_u = self.log_weights[here] + self.beta[sk.successor[here]]
+        tilt[here] = self.log_q[here] - sk.over_transitions(self.log_pairs)[here] - log_u
+        least = np.minimum.reduceat(np.where(here, tilt, np.inf), first)
+        most = np.maximum.reduceat(np.where(here, tilt, -np.inf), first)
+        used = least <= most
+        middle = np.zeros(sk.num_pairs)
+        middle[used] = 0.5 * (least[used] + most[used])
+        return np.where(here, tilt - sk.over_transitions(middle), 0.0)
+
+    @cached_property
+    def mu(self) -> FloatArray:
+        """The multipliers of constraint (3), one for each pair."""
+        return np.maximum.reduceat(self.v, self.skeleton.transition_ptr[:-1])
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"Projection({state} in {self.iterations} iterations, gap {self.gap:.1e}, "
+            f"flow residual {self.flow_residual:.1e}, {len(self.q)} transitions)"
+        )
+
+
+class Projector:
+    """A skeleton with the memory to project on it again and again."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.skeleton = expect(Skeleton, skeleton, "skeleton")
+        self._structure = build_structure(
+            skeleton.layer_ptr, skeleton.pair_ptr, skeleton.transition_ptr, skeleton.successor
+        )
+        self._work = build_workspace(self._structure)
+        self._known: tuple[RowSet, RowSets] | None = None
+
+    def project(
+        self,
+        log_weights: ArrayLike,
+        rows: RowSet,
+        *,
+        warm_start: Projection | None = None,
+        tolerance: float = TOLERANCE,
+        max_iterations: int = ITERATIONS,
+        allow_unconverged: bool = False,
+    ) -> Projection:
+        """As :func:`project`, without setting up anew."""
+        sk = self.skeleton
+        weights = self._weights(log_weights)
+        if not 0.0 < tolerance < 1.0:
+            raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
+        n, pairs, work = sk.num_transitions, sk.num_pairs, self._work
+        log_q, q, log_pairs, policy = np.empty(n), np.empty(n), np.empty(pairs), np.empty(pairs)
+        work.states[BETA] = 0.0 if warm_start is None else self._start(warm_start)
+        limit = whole("max_iterations", max_iterations, 1)
+        status, value, gap, residual, _, iterations = solve(
+            self._structure, weights, self._sets(rows), work, log_q, q, log_pairs, policy, tolerance, limit
+        )
+        if status == NO_PATH:
+            given = "no path on which every row keeps to its set and to weights above zero"
+            raise EmptySetError("projection", given, "at least one from the first state to the last")
+        gap = gap if gap >= 0.0 else np.inf  # an answer so far off that its divergence overflows bounds nothing
+        if status != SOLVED and not allow_unconverged:
+            reached = f"flow residual {residual:.3g} and gap {gap:.3g} after {iterations} iterations"
+            raise ProjectionError(f"projection not solved: {reached}; the tolerance is {tolerance:g}")
+        beta, solved = work.states[BETA].copy(), status == SOLVED
+        return Projection(
+            sk, weights, rows, log_q, q, policy, log_pairs, beta, -value, gap, residual, iterations, solved
+        )
+
+    def _weights(self, log_weights: ArrayLike) -> FloatArray:
+        sk = self.skeleton
+        weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
+        if not weights.max() < np.inf:  # true for NaN as well
+            i = int(np.argmax(~(weights < np.inf)))
+            where = f"log_weights at {sk.where_transition(i)}"
+            raise InputError(where, f"{weights[i]}", "a number, or -inf for what is forbidden")
+        return weights
+
+    def _sets(self, rows: RowSet) -> RowSets:
+        """The bounds of a set, kept for as long as the same one is used."""
+        if self._known is None or self._known[0] is not rows:
+            self._known = expect(RowSet, rows, "rows"), rows.bounds(self.skeleton)  # type: ignore[type-abstract]
+        return self._known[1]
+
+    def _start(self, warm_start: Projection) -> FloatArray:
+        beta = expect(Projection, warm_start, "warm_start").beta
+        if beta.shape != (self.skeleton.num_states,):
+            raise InputError("warm_start", f"a projection over {len(beta)} states", f"{self.skeleton.num_states}")
+        return np.where(beta > -np.inf, beta, 0.0)
+
+
+def project(
+    skeleton: Skeleton,
+    log_weights: ArrayLike,
+    rows: RowSet,
+    *,
+    warm_start: Projection | None = None,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = ITERATIONS,
+    allow_unconverged: bool = False,
+) -> Projection:
+    """The occupancy measure closest to exp(log_weights) whose rows lie in the set ``rows``.
+
+    A log weight of -inf forbids a transition.  ``warm_start``, an earlier projection on the same skeleton, gives the
+    multipliers to begin with.  What cannot be solved raises: :class:`EmptySetError` where no occupancy measure fits,
+    :class:`ProjectionError` where the flow residual stays above ``tolerance``, unless ``allow_unconverged``, in which
+    case the result says ``converged=False``.  For many projections on one skeleton keep a :class:`Projector`.
+    """
+    return Projector(skeleton).project(
+        log_weights,
+        rows,
+        warm_start=warm_start,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        allow_unconverged=allow_unconverged,
+    )

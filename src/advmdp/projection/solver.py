@@ -1,0 +1,243 @@
+"""The driver: min D(q || w) over occupancy measures whose rows lie in their sets, by Newton on the dual.
+
+A Newton step on ln inflow = ln outflow is tried at lengths 1, 1/2, 1/4 ... It is taken when F falls as its slope
+promises or, where rounding hides the change of F, when the defects shrink. When no length will do, sweeps over the even
+and the odd layers, beta(x) += defect(x)/2, take over for a while: each is a step of coordinate descent on F, which is
+convex, with a length that never overshoots. An iteration that comes late is followed on its way for as long as F falls.
+"""
+
+import numpy as np
+
+from advmdp.projection.certificate import forward_pass, write_answer
+from advmdp.projection.compiled import compiled_inline, compiled_memory
+from advmdp.projection.dual import UNIT, evaluate, measure, move
+from advmdp.projection.far import forward_pass_far, measure_far
+from advmdp.projection.newton import newton_step
+from advmdp.projection.types import (
+    BEFORE,
+    BETA,
+    DEFECT,
+    INFLOW,
+    LOG_OUT,
+    OUTFLOW,
+    STEP,
+    Floats,
+    RowSets,
+    Structure,
+    Work,
+    Workspace,
+)
+from advmdp.projection.vectors import copy_row
+from advmdp.projection.weights import LIFT, fill_weights
+
+SOLVED, NO_PATH, STALLED = 0, 1, 2
+HALVINGS = 12
+EPSILON = 2.0**-52
+PATIENCE = 3  # stalls
+NEGLIGIBLE = -27.631021115928547  # ln 1e-12
+SWEEPS = 4
+UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
+
+
+@compiled_memory
+def look(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
+) -> tuple[float, bool, Floats]:
+    """Value and defects at the current beta; whether masses are out of range, and then memory for `measure_far`."""
+    value = evaluate(structure, log_w, sets, work)
+    far = not measure(work)
+    if far:
+        if back.shape[0] == 0:
+            back = np.empty(log_w.shape[0])
+        measure_far(structure, log_w, sets, work, back, log_pair)
+    return value, far, back
+
+
+@compiled_inline
+def sizes(work: Work) -> tuple[float, float]:
+    """The largest defect and the sum of their squares."""
+    worst = total = 0.0
+    for x in range(work.states[DEFECT].shape[0]):
+        worst = max(worst, abs(work.states[DEFECT, x]))
+        total += work.states[DEFECT, x] ** 2
+    return worst, total
+
+
+@compiled_inline
+def residual(work: Work) -> float:
+    """The largest |inflow - outflow|."""
+    largest = 0.0
+    for x in range(1, work.alive.shape[0] - 1):
+        if work.alive[x]:
+            largest = max(largest, UNIT * abs(work.states[INFLOW, x] - work.states[OUTFLOW, x]))
+    return largest
+
+
+@compiled_inline
+def heavy_defect(work: Work) -> float:
+    """The largest defect of a state whose mass is not negligible."""
+    worst = 0.0
+    for x in range(1, work.alive.shape[0] - 1):
+        if work.alive[x] and work.states[LOG_OUT, x] >= NEGLIGIBLE:
+            worst = max(worst, abs(work.states[DEFECT, x]))
+    return worst
+
+
+@compiled_inline
+def settled(work: Work, tolerance: float, stalls: int) -> bool:
+    """Every state balanced to the tolerance, relative to its mass; those of negligible mass to a hundred times that.
+
+    After three stalls these are let go: the rest may be below what rounding allows.
+    """
+    light = stalls >= PATIENCE or sizes(work)[0] <= 100.0 * tolerance
+    return light and heavy_defect(work) <= tolerance and residual(work) <= tolerance
+
+
+@compiled_inline
+def slope_along(work: Work) -> float:
+    """Derivative of F along the step."""
+    s = 0.0
+    for x in range(work.states[STEP].shape[0]):
+        if work.alive[x]:
+            s += UNIT * (work.states[INFLOW, x] - work.states[OUTFLOW, x]) * work.states[STEP, x]
+    return s
+
+
+@compiled_inline
+def largest_beta(work: Work) -> float:
+    """The largest |beta(x)|."""
+    largest = 0.0
+    for x in range(work.alive.shape[0]):
+        largest = max(largest, abs(work.states[BETA, x]) if work.alive[x] else 0.0)
+    return largest
+
+
+@compiled_inline
+def rounding(structure: Structure, work: Work, value: float) -> float:
+    """How well F is known.
+
+    It is a sum of logarithms of numbers near 2^500, so to some units in the last place of 500 ln 2, not of F. Where
+    rounding decides on which side of a bound a row lies, F jumps by as much, and must not stop a step.
+    """
+    return float(16.0 * EPSILON * (LIFT + abs(value) + largest_beta(work)) * (structure.layer_ptr.shape[0] - 2))
+
+
+@compiled_memory
+def line_search(
+    structure: Structure,
+    log_w: Floats,
+    sets: RowSets,
+    work: Work,
+    back: Floats,
+    log_pair: Floats,
+    value: float,
+) -> tuple[bool, float, bool, Floats]:
+    """Halve the step until it is good enough. Returns whether one was, F there, and whether masses are out of range."""
+    slope = slope_along(work)
+    noise = rounding(structure, work, value)
+    _, squares = sizes(work)
+    copy_row(work.states, BEFORE, BETA)
+    length = 1.0
+    for _ in range(HALVINGS):
+        for x in range(work.states[BETA].shape[0]):
+            work.states[BETA, x] = work.states[BEFORE, x] + length * work.states[STEP, x]
+        move(structure, log_w, sets, work)
+        trial, far, back = look(structure, log_w, sets, work, back, log_pair)
+        visible = 1e-4 * length * slope < -noise
+        if visible and trial <= value + 1e-4 * length * slope:
+            return True, trial, far, back
+        if trial <= value + noise and sizes(work)[1] <= (1.0 - 0.1 * length) * squares:
+            return True, trial, far, back
+        length *= 0.5
+    copy_row(work.states, BETA, BEFORE)
+    move(structure, log_w, sets, work)
+    value, far, back = look(structure, log_w, sets, work, back, log_pair)
+    return False, value, far, back
+
+
+@compiled_memory
+def sweep(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
+) -> tuple[float, bool, Floats]:
+    """beta(x) += defect(x)/2 on the odd layers, then on the even ones."""
+    value, far = 0.0, False
+    for parity in (1, 0):
+        for layer in range(1, structure.layer_ptr.shape[0] - 2):
+            if layer % 2 == parity:
+                for x in range(structure.layer_ptr[layer], structure.layer_ptr[layer + 1]):
+                    work.states[BETA, x] += 0.5 * work.states[DEFECT, x]
+        move(structure, log_w, sets, work)
+        value, far, back = look(structure, log_w, sets, work, back, log_pair)
+    return value, far, back
+
+
+@compiled_memory
+def go_on(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats, value: float
+) -> tuple[float, bool, Floats]:
+    """Follow the way of the last iteration, each time twice as far, for as long as F falls.
+
+    Where clipped rows leave F almost flat, the optimum may be hundreds away in beta while Newton and the sweeps, which
+    go by the small defects, move by fractions. States of negligible mass stay: theirs may swing from side to side.
+    """
+    states = work.states.shape[1]
+    for x in range(states):
+        heavy = work.alive[x] and work.states[LOG_OUT, x] >= NEGLIGIBLE
+        work.states[STEP, x] = work.states[BETA, x] - work.states[BEFORE, x] if heavy else 0.0
+    noise = rounding(structure, work, value)
+    length, falls = 1.0, True
+    while falls:
+        copy_row(work.states, BEFORE, BETA)
+        for x in range(states):
+            work.states[BETA, x] += length * work.states[STEP, x]
+        move(structure, log_w, sets, work)
+        trial, _, back = look(structure, log_w, sets, work, back, log_pair)
+        falls = trial < value - noise
+        value = trial if falls else value
+        length *= 2.0
+    copy_row(work.states, BETA, BEFORE)
+    move(structure, log_w, sets, work)
+    return look(structure, log_w, sets, work, back, log_pair)
+
+
+@compiled_memory
+def solve(
+    structure: Structure,
+    log_w: Floats,
+    sets: RowSets,
+    memory: Workspace,
+    log_q: Floats,
+    q: Floats,
+    log_pair: Floats,
+    policy: Floats,
+    tolerance: float,
+    limit: int,
+) -> tuple[int, float, float, float, float, int]:
+    """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
+    work = Work(
+        q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.states,
+        memory.alive, memory.scratch, memory.band, memory.hessenberg,
+    )  # fmt: skip
+    if not fill_weights(structure, log_w, sets, work, True):
+        return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
+    value, far, back = look(structure, log_w, sets, work, np.empty(0), log_pair)
+    worst, _ = sizes(work)
+    iterations, stalls, lowest = 0, 0, value
+    while iterations < limit and not settled(work, tolerance, stalls):
+        iterations += 1
+        accuracy = min(0.01, max(0.1 * worst, 0.3 * tolerance / worst))
+        newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
+        moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)
+        if not moved:
+            stalls += 1
+            for _ in range(SWEEPS):
+                value, far, back = sweep(structure, log_w, sets, work, back, log_pair)
+        if iterations > UNHURRIED:
+            value, far, back = go_on(structure, log_w, sets, work, back, log_pair, value)
+        worst, _ = sizes(work)
+        lowest = min(lowest, value)  # against which steps are judged, so that what rounding allows does not add up
+    left = residual(work)
+    solved = settled(work, tolerance, PATIENCE)
+    gap = forward_pass_far(structure, log_w, sets, work, log_q, log_pair) if far else forward_pass(structure, work)
+    write_answer(structure, log_w, sets, work, log_q, log_pair, policy)
+    return SOLVED if solved and gap <= tolerance else STALLED, value, gap, left, worst, iterations

@@ -1,0 +1,108 @@
+"""The arrays that the kernels pass around, each group under one name."""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Indices: TypeAlias = NDArray[np.int32]
+Flags: TypeAlias = NDArray[np.int8]
+Row: TypeAlias = tuple[bool, float, float, float, float, float]
+
+# Arrays of one length share one matrix, a row each: every array that a kernel takes costs time at each call.
+# Rows of Structure.states and of Structure.pairs
+PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, ALIGNED = range(4)
+FIRST_OF_PAIR, STATE_OF = range(2)
+# Rows of Workspace.states
+BETA, BETA_BASE = 0, 1
+GROWTH = 2  # exp(beta - beta_base)
+SCALE = 3
+TOP = 4  # the scale of the flow out of x before it is normalised
+LOG_TOTAL = 5  # ln sum_a exp(-kappa(x,a))
+LOG_OUT, LOG_IN, OUTFLOW, INFLOW = 6, 7, 8, 9
+PINNED = 10  # the part of the inflow that does not answer to beta
+BEFORE = 11  # beta at the start of a line search
+DEFECT = 12  # ln outflow - ln inflow
+STEP = 13
+PUSH = 14  # what v(x) is multiplied by on its way to x'
+PULL = 15  # and what the sum is multiplied by at x'
+LIFT_OF = 16  # ln of rebuilt over dual mass
+PRODUCT = 17
+BASIS = 18  # from here on: the directions of GMRES
+# Rows of Workspace.pairs
+OFFSET = 0
+LOG_MASS = 1  # -kappa
+LOG_A, LOG_B, MASS_A, MASS_B = 2, 3, 4, 5
+# Rows of Workspace.marks and of Workspace.scratch
+STATUS, TIGHT = range(2)
+U, LOG_U, THERE, VECTORS = range(4)
+
+
+class Structure(NamedTuple):
+    """A skeleton, and the edges (x,x') that its transitions (x,a,x') share between actions.
+
+    `edge_of[i]` is the edge of transition i. Where all actions of a state have the same successors in the same order
+    (ALIGNED), the j-th transition of every pair lies on the j-th edge of the state and `edge_of` is not looked at.
+    FIRST_OF_STATE is the first successor of x if its successors are consecutive states, else -1, and
+    FIRST_OF_PAIR says the same of a pair: consecutive entries need no gather and run in vector registers.
+    """
+
+    layer_ptr: Ints
+    states: Ints  # PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, ALIGNED
+    transition_ptr: Ints
+    pairs: Indices  # FIRST_OF_PAIR, STATE_OF
+    successor: Indices
+    edge_successor: Indices
+    edge_of: Indices
+    connected: bool  # whether every state has a predecessor
+
+
+class RowSets(NamedTuple):
+    """C(x,a) for every pair. `low` is the centre of an L1 ball or the lower bound of a box; the other fields follow.
+
+    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more says that
+    the pair is unconstrained, a radius of 0 that the set is one point, for boxes too.
+    """
+
+    is_box: bool
+    blocking: bool  # whether some set forces an entry to zero
+    radius: Floats
+    low: Floats
+    high: Floats
+    log_low: Floats
+    log_high: Floats
+
+
+class Workspace(NamedTuple):
+    """The memory that a skeleton needs for its projections, besides the arrays of the answer."""
+
+    weight: Floats  # exp(log w + beta_base(x') - offset(x,a)), at most 2^500
+    base: Floats  # per edge: sum over free pairs of their weights, relative to exp(scale(x))
+    pairs: Floats  # OFFSET .. MASS_B
+    marks: Flags  # per pair: STATUS, TIGHT
+    watched: Indices  # the watched pairs of alive states, in order; their number stands at the end
+    states: Floats  # BETA .. PRODUCT, then the directions of GMRES
+    alive: Flags
+    scratch: Floats  # U .. VECTORS + 2, each as long as the longest row
+    band: Floats  # the matrix, where layers are narrow; else empty
+    hessenberg: Floats
+
+
+class Work(NamedTuple):
+    """A workspace during one projection, which also uses the arrays of the answer until the answer is written."""
+
+    row: Floats  # p, for watched pairs; this is q
+    flow: Floats  # per edge: probability of x' after x, times 2^500; this is the start of log q
+    share: Floats  # q(x,a) times 2^1000, for watched pairs; this is the policy
+    weight: Floats
+    base: Floats
+    pairs: Floats
+    marks: Flags
+    watched: Indices
+    states: Floats
+    alive: Flags
+    scratch: Floats
+    band: Floats
+    hessenberg: Floats

@@ -1,0 +1,241 @@
+"""w as numbers: one exponential per transition, and which pairs need to be watched.
+
+    weight(x,a,x') = exp(log w(x,a,x') + beta_base(x') - offset(x,a)),     offset = row maximum - 500 ln 2
+
+where the pairs of a state share the largest of their offsets if these are close: one run of exponentials, one factor.
+
+A pair is free while its constraint cannot bind, and then only matters through the sum over actions on its edges
+(`base`). If beta moves by v after the classification, and v spreads over osc(v) within the next layer, then the row
+u/sum u moves by at most osc(v)/2 in L1 norm. So a row that lies inside its ball by more than MARGIN stays inside as
+long as osc(v) <= 2 MARGIN. All others are watched: projected anew whenever beta moves.
+
+Forbidden weights. A pair that cannot stay within C(x,a) without forbidden entries is impossible, a state without a
+possible pair is impossible and forbids the entries that lead to it (backward pass; its beta_base is -inf), and a state
+that nothing leads to takes no part (forward pass).
+"""
+
+import numpy as np
+
+from advmdp.projection.compiled import (
+    compiled,
+    compiled_fused,
+    compiled_inline,
+    compiled_order,
+    compiled_sums,
+    unsigned,
+)
+from advmdp.projection.exponential import exponential
+from advmdp.projection.types import (
+    ALIGNED,
+    BETA,
+    BETA_BASE,
+    EDGE_PTR,
+    FIRST_OF_PAIR,
+    GROWTH,
+    OFFSET,
+    PAIR_PTR,
+    SCALE,
+    STATE_OF,
+    STATUS,
+    TIGHT,
+    Floats,
+    Indices,
+    RowSets,
+    Structure,
+    Work,
+)
+from advmdp.projection.vectors import copy_row
+
+FREE, WATCHED, IMPOSSIBLE = 0, 1, 2
+MARGIN = 0.025
+UNCONSTRAINED = 2.0  # a radius from here on
+SAME = 50.0  # offsets of a state that differ by no more are made equal
+LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
+
+
+@compiled_order
+def shift_row(
+    log_w: Floats, beta: Floats, successor: Indices, begin: int, end: int, first: int, weight: Floats
+) -> tuple[float, float]:
+    """Fill the row of a pair with log w + beta(x'); return the largest and the smallest."""
+    top, bottom = -np.inf, np.inf
+    if first >= 0:
+        at, there = unsigned(begin), unsigned(first)
+        for j in range(unsigned(end - begin)):
+            t = log_w[at + j] + beta[there + j]
+            weight[at + j] = t
+            top = t if t > top else top
+            bottom = t if t < bottom else bottom
+    else:
+        for i in range(begin, end):
+            t = log_w[i] + beta[successor[i]]
+            weight[i] = t
+            top = t if t > top else top
+            bottom = t if t < bottom else bottom
+    return top, bottom
+
+
+@compiled_fused
+def exponentiate(weight: Floats, begin: int, end: int, offset: float) -> None:
+    """weight = exp(weight - offset)."""
+    for i in range(unsigned(begin), unsigned(end)):
+        weight[i] = exponential(weight[i] - offset)
+
+
+@compiled_inline
+def fill_state(structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, x: int) -> bool:
+    """The weights of all pairs of a state, in one run if one offset does for all. Returns whether one is forbidden.
+
+    The offset of an impossible pair is -inf until it is classified.
+    """
+    pointers = structure.transition_ptr
+    first_pair, last_pair = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
+    highest, lowest, bottom = -np.inf, np.inf, np.inf
+    for pair in range(first_pair, last_pair):
+        begin, end, first = pointers[pair], pointers[pair + 1], structure.pairs[FIRST_OF_PAIR, pair]
+        offset[pair], least = shift_row(log_w, beta, structure.successor, begin, end, first, weight)
+        highest, lowest, bottom = max(highest, offset[pair]), min(lowest, offset[pair]), min(bottom, least)
+    if highest - lowest <= SAME:
+        exponentiate(weight, pointers[first_pair], pointers[last_pair], highest - LIFT)
+        for pair in range(first_pair, last_pair):
+            offset[pair] = highest - LIFT
+    else:
+        for pair in range(first_pair, last_pair):
+            offset[pair] -= LIFT
+            if offset[pair] > -np.inf:
+                exponentiate(weight, pointers[pair], pointers[pair + 1], offset[pair])
+            else:
+                weight[pointers[pair] : pointers[pair + 1]] = 0.0
+    return bottom == -np.inf
+
+
+@compiled_sums
+def distance(weight: Floats, center: Floats, begin: int, end: int) -> float:
+    """L1 distance between the normalised weights and the centre."""
+    s = d = 0.0
+    for i in range(unsigned(begin), unsigned(end)):
+        s += weight[i]
+    scale = 1.0 / s
+    for i in range(unsigned(begin), unsigned(end)):
+        d += abs(weight[i] * scale - center[i])
+    return d
+
+
+@compiled
+def possible(log_w: Floats, beta: Floats, successor: Indices, sets: RowSets, begin: int, end: int, half: float) -> bool:
+    """Whether some row of C(x,a) avoids every forbidden entry."""
+    allowed = forbidden = 0.0
+    for i in range(begin, end):
+        if log_w[i] + beta[successor[i]] == -np.inf:
+            forbidden += sets.low[i]
+        elif sets.is_box:
+            allowed += sets.high[i]
+    if sets.is_box:
+        return forbidden == 0.0 and allowed >= 1.0 - 1e-12
+    return forbidden <= half
+
+
+@compiled_inline
+def classify(
+    structure: Structure, log_w: Floats, sets: RowSets, beta: Floats, weight: Floats, offset: Floats, pair: int,
+    forbidden: bool,
+) -> int:  # fmt: skip
+    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that an entry of the state is."""
+    radius = sets.radius[pair]
+    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+    if offset[pair] == -np.inf:
+        offset[pair] = 0.0
+        return IMPOSSIBLE
+    if radius >= UNCONSTRAINED:
+        return FREE
+    if forbidden and not possible(log_w, beta, structure.successor, sets, begin, end, 0.5 * radius):
+        return IMPOSSIBLE
+    if not sets.is_box and radius > MARGIN and distance(weight, sets.low, begin, end) < radius - MARGIN:
+        return FREE
+    return WATCHED
+
+
+@compiled_inline
+def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> bool:
+    """Exponentiate and classify, backwards. Returns whether some entry is forbidden."""
+    beta, weight, offset, status = work.states[BETA_BASE], work.weight, work.pairs[OFFSET], work.marks[STATUS]
+    any_forbidden = False
+    for x in range(beta.shape[0] - 2, -1, -1):
+        forbidden = fill_state(structure, log_w, beta, weight, offset, x)
+        any_forbidden = any_forbidden or forbidden
+        impossible = True
+        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
+            status[pair] = classify(structure, log_w, sets, beta, weight, offset, pair, forbidden)
+            impossible = impossible and status[pair] == IMPOSSIBLE
+        if impossible:
+            beta[x] = -np.inf
+    return any_forbidden
+
+
+@compiled_sums
+def sum_free(structure: Structure, work: Work) -> None:
+    """base(x,x'), the weights of the free pairs summed over actions, relative to exp(scale(x)), -inf if none is."""
+    base, weight, scale = work.base, work.weight, work.states[SCALE]
+    status, offset = work.marks[STATUS], work.pairs[OFFSET]
+    base[:] = 0.0
+    for x in range(scale.shape[0] - 1):
+        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
+        top = -np.inf
+        for pair in range(first, last):
+            top = max(top, offset[pair] if status[pair] == FREE else -np.inf)
+        scale[x] = top
+        edge = structure.states[EDGE_PTR, x]
+        for pair in range(first, last):
+            if status[pair] != FREE:
+                continue
+            factor = exponential(offset[pair] - top) if offset[pair] < top else 1.0
+            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+            if structure.states[ALIGNED, x]:
+                at, there = unsigned(begin), unsigned(edge)
+                for j in range(unsigned(end - begin)):
+                    base[there + j] += factor * weight[at + j]
+            else:
+                for i in range(begin, end):
+                    base[structure.edge_of[i]] += factor * weight[i]
+
+
+@compiled
+def mark_reachable(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
+    """Forward pass: alive are the possible states that some alive state leads to with positive probability."""
+    alive, beta, status = work.alive, work.states[BETA_BASE], work.marks[STATUS]
+    alive[:] = 0
+    alive[0] = 1
+    for x in range(alive.shape[0] - 1):
+        if not alive[x]:
+            continue
+        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
+            if status[pair] == IMPOSSIBLE:
+                continue
+            point = sets.radius[pair] == 0.0
+            for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
+                y = structure.successor[i]
+                blocked = (point and sets.low[i] == 0.0) or (sets.is_box and sets.high[i] == 0.0)
+                if not blocked and log_w[i] + beta[y] > -np.inf:
+                    alive[y] = 1
+
+
+@compiled
+def fill_weights(structure: Structure, log_w: Floats, sets: RowSets, work: Work, first_time: bool) -> bool:
+    """Take the current beta as base: exponentiate, classify, sum. False if the first state is impossible."""
+    copy_row(work.states, BETA_BASE, BETA)
+    any_forbidden = fill_pairs(structure, log_w, sets, work)
+    copy_row(work.states, BETA, BETA_BASE)
+    work.states[GROWTH][:] = 1.0
+    sum_free(structure, work)
+    if first_time:
+        work.alive[:] = 1
+        work.marks[TIGHT][:] = 0  # a projection must not depend on the one before
+        if any_forbidden or sets.blocking or not structure.connected:
+            mark_reachable(structure, log_w, sets, work)
+    count = 0
+    for pair in range(work.marks[STATUS].shape[0]):
+        if work.marks[STATUS, pair] == WATCHED and work.alive[structure.pairs[STATE_OF, pair]]:
+            work.watched[count] = pair
+            count += 1
+    work.watched[-1] = count
+    return bool(work.states[BETA, 0] > -np.inf)

@@ -1,0 +1,404 @@
+"""The projection: against CVXPY, against its dual worked out anew, and at the edges of what a float64 can hold."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+
+import advmdp as am
+from advmdp.projection.exponential import exponential
+from advmdp.projection.printed_dual import project_as_printed
+from tests.instances import KINDS, SHAPES, Problem, problem
+from tests.oracles import box_rules, kl_projection, l1_rules, occupancy_variable, printed_rules, rows_of
+from tests.strategies import random_policy
+
+ORACLE_SEEDS = 14  # for each kind and shape: 210 problems in all
+cases = pytest.mark.parametrize("kind", KINDS)
+
+
+def row_violation(sk: am.Skeleton, p: np.ndarray, rows: object) -> float:
+    """By how much the rows p lie outside their sets."""
+    if isinstance(rows, am.Point):
+        return float(np.abs(p - rows.transition).max())
+    if isinstance(rows, am.Box):
+        return float(max((rows.lower - p).max(), (p - rows.upper).max()))
+    misses = [
+        np.abs(p[row] - rows.center[row]).sum() - rows.radius[k] if rows.center[row].sum() > 0 else 0.0
+        for k, row in enumerate(rows_of(sk))
+    ]
+    return max(misses)
+
+
+def relative_entropy(log_q: np.ndarray, log_weights: np.ndarray) -> float:
+    """sum q ln(q / w)."""
+    here = log_q > -np.inf
+    return float((np.exp(log_q[here]) * (log_q[here] - log_weights[here])).sum())
+
+
+def bisect(excess, low: float, high: float) -> float:
+    """The zero of an increasing function, to the last digit."""
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
+    return high
+
+
+def kappa(log_u: np.ndarray, rows: object, k: int, row: slice) -> float:
+    """min over p in C(x, a) of sum p ln(p / u), by bisection on ln a, ln b or ln s."""
+
+    def cost(p: np.ndarray) -> float:
+        here = p > 0
+        return float((p[here] * (np.log(p[here]) - log_u[here])).sum())
+
+    if isinstance(rows, am.Point):
+        return cost(rows.transition[row])
+    reach = float(np.abs(log_u[np.isfinite(log_u)]).max()) + 750.0
+    if isinstance(rows, am.Box):
+        low, high = rows.lower[row], rows.upper[row]
+        s = bisect(lambda s: np.clip(np.exp(np.minimum(s + log_u, 50)), low, high).sum() - 1, -reach, reach)
+        return cost(np.clip(np.exp(np.minimum(s + log_u, 50)), low, high))
+    center, half = rows.center[row], 0.5 * rows.radius[k]
+    free = np.exp(log_u - logsumexp(log_u))
+    if center.sum() == 0 or np.abs(free - center).sum() <= 2 * half:
+        return -float(logsumexp(log_u))
+    a = bisect(lambda a: np.maximum(np.exp(np.minimum(a + log_u, 50)) - center, 0).sum() - half, -reach, reach)
+    b = bisect(lambda b: half - np.maximum(center - np.exp(np.minimum(b + log_u, 50)), 0).sum(), -reach, reach)
+    lifted = np.exp(np.minimum(np.array([[a], [b]]) + log_u, 50))
+    return cost(np.median([center, *lifted], axis=0))
+
+
+def dual(case: Problem, r: am.Projection) -> float:
+    """-F(beta), pair by pair, over the pairs that can be visited at all."""
+    sk = case.skeleton
+    log_u = case.log_weights + r.beta[sk.successor]
+    exponents = [
+        -kappa(log_u[row], case.rows, k, row) - r.beta[sk.state_of_pair[k]] if r.log_pairs[k] > -np.inf else -np.inf
+        for k, row in enumerate(rows_of(sk))
+    ]
+    ptr = sk.layer_pair_ptr
+    return -sum(float(logsumexp(exponents[a:b])) for a, b in pairwise(ptr))
+
+
+def oracle(case: Problem) -> tuple[np.ndarray, float, str]:
+    sk, rows = case.skeleton, case.rows
+    q = occupancy_variable(sk)
+    if isinstance(rows, am.L1Ball):
+        rules = l1_rules(sk, q, rows.center, rows.radius)
+    elif isinstance(rows, am.Box):
+        rules = box_rules(sk, q, rows.lower, rows.upper)
+    else:
+        rules = box_rules(sk, q, rows.transition, rows.transition)
+    return kl_projection(sk, np.exp(case.log_weights), rules, q)
+
+
+def assert_certified(case: Problem, r: am.Projection) -> None:
+    """Feasible to rounding, in logarithms too, and within its gap of the dual worked out independently."""
+    sk = case.skeleton
+    assert r.converged
+    assert am.flow_residuals(sk, r.q).largest <= 1e-12
+    assert row_violation(sk, r.rows, case.rows) <= 1e-9
+    assert_allclose(np.exp(r.log_q), r.q, rtol=1e-11, atol=1e-300)
+    assert_allclose(r.policy, am.policy_of(sk, r.q), atol=1e-9)
+    value = relative_entropy(r.log_q, case.log_weights)
+    scale = 1e-11 * (1 + abs(value)) * sk.num_transitions
+    assert 0.0 <= r.gap <= 1e-9
+    assert abs(dual(case, r) - r.dual) <= scale
+    assert abs(value - r.dual - r.gap) <= scale
+
+
+@cases
+@pytest.mark.parametrize("shape", SHAPES)
+def test_projection_matches_the_oracle(kind: str, shape: str) -> None:
+    for seed in range(ORACLE_SEEDS):
+        case = problem(kind, shape, seed)
+        r = am.project(case.skeleton, case.log_weights, case.rows)
+        assert_certified(case, r)
+        q, _, status = oracle(case)
+        if status == "optimal":  # where it is not, the certificate has decided
+            assert np.abs(r.q - q).max() <= 3e-4
+            with np.errstate(divide="ignore"):
+                theirs = relative_entropy(np.log(np.maximum(q, 0.0)), case.log_weights)
+            assert relative_entropy(r.log_q, case.log_weights) <= theirs + 1e-5 * (1 + abs(theirs))
+
+
+@given(st.sampled_from(KINDS), st.sampled_from(SHAPES), st.integers(0, 2**32))
+@settings(max_examples=150)
+def test_every_projection_is_certified(kind: str, shape: str, seed: int) -> None:
+    case = problem(kind, shape, seed)
+    assert_certified(case, am.project(case.skeleton, case.log_weights, case.rows))
+
+
+def test_the_smallest_example_of_the_errata_and_what_the_printed_dual_makes_of_it() -> None:
+    sk = am.Skeleton.dense([1, 3, 1], 1)
+    center, radius = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.full(4, 0.5)
+    log_weights = np.log(np.full(6, 1 / 3))
+    r = am.project(sk, log_weights, am.L1Ball(center, radius))
+    assert_allclose(r.q[:3], [0.75, 0.125, 0.125], atol=1e-12)
+    assert_allclose(project_as_printed(sk, log_weights, center, radius)[:3], [1.0, 0.0, 0.0], atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_printed_dual_solves_the_smaller_set(seed: int) -> None:
+    """Against CVXPY on that set: so it is the theorem that is wrong, not our reading of it."""
+    case = problem("l1", "dense", seed)
+    sk, center = case.skeleton, case.truth.transition
+    radius = np.full(sk.num_pairs, 0.3)
+    q = occupancy_variable(sk)
+    theirs, _, _ = kl_projection(sk, np.exp(case.log_weights), printed_rules(sk, q, center, radius), q)
+    assert np.abs(project_as_printed(sk, case.log_weights, center, radius) - theirs).max() <= 1e-4
+    assert np.abs(am.project(sk, case.log_weights, am.L1Ball(center, radius)).q - theirs).max() >= 1e-3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_theorem_4_2_as_corrected_gives_q_from_its_multipliers(seed: int) -> None:
+    """q = w exp(B) / Z_k with B = epsilon mu + beta(x') - beta(x) + v - sum Pbar v and |v| <= mu."""
+    case = problem("l1", "dense", seed)
+    sk = case.skeleton
+    rows = am.L1Ball(case.rows.center, np.random.default_rng(seed).uniform(0.01, 2.2, sk.num_pairs))
+    r = am.project(sk, case.log_weights, rows)
+    used = sk.over_transitions(np.add.reduceat(rows.center, sk.transition_ptr[:-1])) > 0
+    v, mu = np.where(used, r.v, 0.0), r.mu
+    assert (np.abs(v) <= sk.over_transitions(mu) + 1e-9).all()
+    mean = np.add.reduceat(rows.center * v, sk.transition_ptr[:-1])
+    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
+    bellman = sk.over_transitions(np.minimum(rows.radius, 2.0) * mu - mean) + r.beta[sk.successor] - r.beta[source] + v
+    log_q = case.log_weights + bellman
+    for a, b in zip(sk.layer_transition_ptr[:-1], sk.layer_transition_ptr[1:], strict=True):
+        here = r.log_q[a:b] > -np.inf
+        assert_allclose((log_q[a:b] - logsumexp(log_q[a:b]))[here], r.log_q[a:b][here], atol=1e-7)
+
+
+def test_weights_spread_over_ten_thousand_powers_of_e_inside_one_row() -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        case = problem(KINDS[seed % 3], "dense", seed)
+        weights = rng.uniform(-10_000, 0, case.skeleton.num_transitions)
+        spread = Problem(case.truth, weights, case.rows)
+        r = am.project(case.skeleton, weights, case.rows)
+        assert r.converged
+        assert r.gap <= 1e-9
+        assert am.flow_residuals(case.skeleton, r.q).largest <= 1e-12
+        assert row_violation(case.skeleton, r.rows, case.rows) <= 1e-9
+        value = relative_entropy(r.log_q, weights)
+        assert abs(dual(spread, r) - value) <= 1e-9 * (1 + abs(value))
+
+
+def test_mass_that_has_all_but_vanished_still_flows() -> None:
+    """A state of mass exp(-5000) keeps the policy and the flow that its weights ask for, so that it can come back."""
+    sk = am.Skeleton.dense([1, 2, 2, 1], actions=2)
+    rng = np.random.default_rng(0)
+    log_weights = rng.normal(size=sk.num_transitions)
+    far = log_weights.copy()
+    far[sk.successor == 2] -= 5000.0  # everything that leads to the second state of the first layer
+    r = am.project(sk, far, am.L1Ball(np.zeros(sk.num_transitions), np.full(sk.num_pairs, 2.0)))
+    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
+    entering, leaving = logsumexp(r.log_q[sk.successor == 2]), logsumexp(r.log_q[source == 2])
+    assert entering < -2000
+    assert entering == pytest.approx(leaving, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layers", "actions", "branching"),
+    [
+        ([1] * 8, 3, None),
+        ([1, *[7] * 49, 1], 3, None),
+        ([1, 2000, 2000, 2000, 1], 2, 6),
+        ([1, 1, 60, 1, 60, 1, 1], 2, None),
+    ],
+    ids=["width 1", "50 layers", "sparse, width 2,000", "narrow and wide in turn"],
+)
+@pytest.mark.parametrize("radius", [0.05, 0.5, 2.0])
+def test_odd_shapes_are_certified(layers: list[int], actions: int, branching: int | None, radius: float) -> None:
+    mdp = am.MDP.random(layers, actions, seed=1, branching=branching)
+    sk = mdp.skeleton
+    rng = np.random.default_rng(2)
+    q = am.occupancy(am.MDP(sk, am.transition_of(sk, rng.exponential(size=sk.num_transitions))), random_policy(sk, rng))
+    rows = am.L1Ball(mdp.transition, np.full(sk.num_pairs, radius))
+    for eta in (1e-3, 3.0):
+        r = am.project(sk, np.log(np.maximum(q, 1e-30)) - eta * rng.random(sk.num_transitions), rows)
+        assert r.converged
+        assert r.gap <= 1e-9
+        assert am.flow_residuals(sk, r.q).largest <= 1e-12
+        assert row_violation(sk, r.rows, rows) <= 1e-9
+
+
+def test_known_dynamics_give_the_occupancy_measure_of_those_dynamics() -> None:
+    mdp = am.MDP.random([1, 4, 4, 1], 3, seed=0)
+    sk = mdp.skeleton
+    r = am.project(sk, np.random.default_rng(0).normal(size=sk.num_transitions), am.Point(mdp.transition))
+    assert_allclose(am.occupancy(mdp, r.policy), r.q, atol=1e-12)
+
+
+def test_an_occupancy_measure_inside_the_set_is_its_own_projection() -> None:
+    mdp = am.MDP.random([1, 4, 4, 1], 3, seed=0)
+    sk = mdp.skeleton
+    q = am.occupancy(mdp, random_policy(sk, np.random.default_rng(1)))
+    for rows in (am.Point(mdp.transition), am.L1Ball(mdp.transition, np.full(sk.num_pairs, 0.3))):
+        assert_allclose(am.project(sk, np.log(q), rows).q, q, atol=1e-12)
+
+
+def test_a_pair_without_visits_and_a_radius_of_two_are_no_constraint() -> None:
+    case = problem("l1", "dense", 3)
+    sk = case.skeleton
+    nothing = am.project(sk, case.log_weights, am.L1Ball(np.zeros(sk.num_transitions), np.zeros(sk.num_pairs)))
+    wide = am.project(sk, case.log_weights, am.L1Ball(case.truth.transition, np.full(sk.num_pairs, 2.0)))
+    open_box = am.project(sk, case.log_weights, am.Box(np.zeros(sk.num_transitions), np.ones(sk.num_transitions)))
+    assert_allclose(nothing.q, wide.q, atol=1e-10)
+    assert_allclose(nothing.q, open_box.q, atol=1e-10)
+
+
+def test_same_input_same_bytes_and_a_projector_may_be_used_again() -> None:
+    case, other = problem("l1", "dense", 5), problem("box", "dense", 5)
+    projector = am.Projector(case.skeleton)
+    first = projector.project(case.log_weights, case.rows)
+    projector.project(other.log_weights, other.rows)
+    again = projector.project(case.log_weights, case.rows)
+    fresh = am.project(case.skeleton, case.log_weights, case.rows)
+    assert first.log_q.tobytes() == again.log_q.tobytes() == fresh.log_q.tobytes()
+
+
+def test_a_warm_start_ends_where_a_cold_one_does_and_sooner() -> None:
+    case = problem("l1", "dense", 7)
+    cold = am.project(case.skeleton, case.log_weights, case.rows)
+    warm = am.project(case.skeleton, case.log_weights, case.rows, warm_start=cold)
+    assert warm.iterations == 0 < cold.iterations
+    assert_allclose(warm.q, cold.q, atol=1e-12)
+
+
+def test_constants_per_layer_in_the_weights_change_nothing() -> None:
+    case = problem("l1", "dense", 9)
+    sk = case.skeleton
+    shift = np.repeat([300.0, -2000.0, 5.0], np.diff(sk.layer_transition_ptr))
+    r, moved = (am.project(sk, case.log_weights + s, case.rows) for s in (0.0, shift))
+    assert_allclose(moved.q, r.q, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forbidden_transitions_get_nothing(kind: str) -> None:
+    for seed in range(20):
+        case = problem(kind, "dense", seed)
+        sk = case.skeleton
+        forbidden = np.random.default_rng(seed).random(sk.num_transitions) < 0.15
+        weights = np.where(forbidden, -np.inf, case.log_weights)
+        try:
+            r = am.project(sk, weights, case.rows)
+        except am.EmptySetError:
+            assert not reachable(sk, weights, case.rows)
+            continue
+        assert reachable(sk, weights, case.rows)
+        assert (r.q[forbidden] == 0).all()
+        assert (r.log_q[forbidden] == -np.inf).all()
+        assert am.flow_residuals(sk, r.q).largest <= 1e-12
+        assert row_violation(sk, r.rows, case.rows) <= 1e-9
+
+
+def reachable(sk: am.Skeleton, weights: np.ndarray, rows: object) -> bool:
+    """Whether the end can be reached: backwards, which pairs have a row that avoids the forbidden and the hopeless."""
+    good = np.zeros(sk.num_states, bool)
+    good[-1] = True
+    for k, row in reversed(list(enumerate(rows_of(sk)))):
+        allowed = (weights[row] > -np.inf) & good[sk.successor[row]]
+        if isinstance(rows, am.Point):
+            possible = rows.transition[row][~allowed].sum() == 0
+        elif isinstance(rows, am.Box):
+            possible = rows.lower[row][~allowed].sum() == 0 and rows.upper[row][allowed].sum() >= 1 - 1e-12
+        else:
+            void = rows.center[row].sum() == 0 or rows.radius[k] >= 2
+            possible = allowed.any() and (void or 2 * rows.center[row][~allowed].sum() <= rows.radius[k] + 1e-12)
+        good[sk.state_of_pair[k]] |= possible
+    return bool(good[0])
+
+
+SK = am.Skeleton.dense([1, 2, 1], 2)
+ONES = np.zeros(8)
+HALVES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
+BALL = am.L1Ball(HALVES, np.full(6, 0.1))
+
+
+def changed(array: np.ndarray, i: int, value: float) -> np.ndarray:
+    out = np.array(array, dtype=float)
+    out[i] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("weights", "rows", "kind", "message"),
+    [
+        (changed(ONES, 3, np.nan), BALL, am.InputError, "layer 0, state 0, action 1, successor 2: nan"),
+        (changed(ONES, 3, np.inf), BALL, am.InputError, "layer 0, state 0, action 1, successor 2: inf"),
+        (ONES[1:], BALL, am.InputError, "log_weights.*shape"),
+        (ONES, am.L1Ball(HALVES[1:], np.ones(6)), am.InputError, "center.*shape"),
+        (ONES, am.L1Ball(HALVES, np.ones(5)), am.InputError, "radius.*shape"),
+        (ONES, am.L1Ball(changed(HALVES, 2, 0.4), np.ones(6)), am.ModelError, "center of layer 0, state 0, action 1"),
+        (
+            ONES,
+            am.L1Ball(changed(HALVES, 2, -0.5), np.ones(6)),
+            am.InputError,
+            "layer 0, state 0, action 1, successor 1",
+        ),
+        (
+            ONES,
+            am.L1Ball(changed(HALVES, 2, np.nan), np.ones(6)),
+            am.InputError,
+            "layer 0, state 0, action 1, successor 1",
+        ),
+        (ONES, am.L1Ball(HALVES, changed(np.ones(6), 2, -1.0)), am.InputError, "radius of layer 1, state 1, action 0"),
+        (
+            ONES,
+            am.L1Ball(HALVES, changed(np.ones(6), 2, np.nan)),
+            am.InputError,
+            "radius of layer 1, state 1, action 0",
+        ),
+        (ONES, am.Box(changed(HALVES, 0, 0.6), np.ones(8)), am.EmptySetError, "box of layer 0, state 0, action 0"),
+        (ONES, am.Box(np.zeros(8), changed(HALVES, 1, 0.4)), am.EmptySetError, "box of layer 0, state 0, action 0"),
+        (ONES, am.Box(HALVES, changed(HALVES, 1, 0.4)), am.InputError, "lower 0.5, upper 0.4"),
+        (ONES, am.Box(np.full(8, np.nan), np.ones(8)), am.InputError, "lower nan"),
+        (ONES, am.Point(changed(HALVES, 0, 0.4)), am.ModelError, "layer 0, state 0, action 0"),
+        (ONES, am.Point(np.zeros(8)), am.ModelError, "a row of zeros"),
+        (ONES, HALVES, am.InputError, "expected a RowSet"),
+        (np.full(8, -np.inf), BALL, am.EmptySetError, "no path"),
+        (changed(changed(ONES, 4, -np.inf), 5, -np.inf), BALL, am.EmptySetError, "no path"),
+    ],
+)
+def test_bad_input_is_an_error_that_names_the_pair(weights: np.ndarray, rows: object, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        am.project(SK, weights, rows)  # type: ignore[arg-type]
+
+
+def test_empty_sets_are_both_bad_input_and_projection_errors() -> None:
+    assert issubclass(am.EmptySetError, am.ProjectionError)
+    assert issubclass(am.EmptySetError, ValueError)
+    assert not issubclass(am.ProjectionError, ValueError)
+
+
+def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
+    case = problem("l1", "dense", 11)
+    options = {"max_iterations": 1, "tolerance": 1e-12}
+    with pytest.raises(am.ProjectionError, match="after 1 iterations; the tolerance is 1e-12"):
+        am.project(case.skeleton, case.log_weights, case.rows, **options)
+    r = am.project(case.skeleton, case.log_weights, case.rows, **options, allow_unconverged=True)
+    assert not r.converged
+    assert "NOT converged" in repr(r)
+    assert am.flow_residuals(case.skeleton, r.q).largest <= 1e-12
+    value = relative_entropy(r.log_q, case.log_weights)
+    assert value - r.dual == pytest.approx(r.gap, abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}, {"warm_start": 3}])
+def test_options_are_checked(bad: dict) -> None:
+    with pytest.raises(am.InputError, match=next(iter(bad))):
+        am.project(SK, ONES, BALL, **bad)
+
+
+def test_the_vectorised_exponential_is_as_good_as_the_librarys() -> None:
+    x = np.concatenate(
+        [np.random.default_rng(0).uniform(-708, 709, 200_000), np.linspace(-1, 1, 50_001), [0.0, -1e-300]]
+    )
+    ours, exact = np.array([exponential(value) for value in x]), np.exp(x)
+    assert (np.abs(ours - exact) <= 2 * np.spacing(exact)).all()
+    assert exponential(-708.5) == exponential(-1e9) == exponential(-np.inf) == 0.0
+    assert exponential(0.0) == 1.0
