@@ -13,8 +13,8 @@ import numpy as np
 from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
 from advmdp.projection.exponential import exponential
 from advmdp.projection.rows import gather_row, load_row, project_box, project_l1, project_point
+from advmdp.projection.structure import first_edge
 from advmdp.projection.types import (
-    ALIGNED,
     BETA,
     BETA_BASE,
     DEFECT,
@@ -119,13 +119,9 @@ def spread_watched(structure: Structure, work: Work) -> None:
         share = exponential(work.pairs[LOG_MASS, pair] - work.states[TOP, x])
         work.share[pair] = share
         work.states[OUTFLOW, x] += share
-        if structure.states[ALIGNED, x]:
-            at, there = unsigned(begin), unsigned(structure.states[EDGE_PTR, x])
-            for j in range(unsigned(end - begin)):
-                flow[there + j] += share * row[at + j]
-        else:
-            for i in range(begin, end):
-                flow[structure.edge_of[i]] += share * row[i]
+        at, there = unsigned(begin), unsigned(first_edge(structure, x, begin))
+        for j in range(unsigned(end - begin)):
+            flow[there + j] += share * row[at + j]
 
 
 @compiled_inline

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from advmdp.projection.compiled import compiled, compiled_memory
+from advmdp.arrays import frozen
+from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.types import (
     ALIGNED,
     BASIS,
@@ -13,7 +14,6 @@ from advmdp.projection.types import (
     PAIR_PTR,
     STATE_OF,
     VECTORS,
-    Flags,
     Indices,
     Ints,
     Structure,
@@ -22,14 +22,22 @@ from advmdp.projection.types import (
 
 WIDEST = 12  # layers up to this width are solved directly
 KRYLOV = 24  # directions kept by one GMRES cycle, at most
-FEWEST = 4  # and at least; between them, a quarter of the transitions of a state
+FEWEST = 8  # and at least; between them, a quarter of the transitions of a state
+
+
+@compiled_inline
+def first_edge(structure: Structure, x: int, begin: int) -> int:
+    """The edge of the transition with which a pair of x begins; those that follow lie on the edges that follow."""
+    edge = structure.states[EDGE_PTR, x]
+    if not structure.states[ALIGNED, x]:
+        edge += begin - structure.transition_ptr[structure.states[PAIR_PTR, x]]
+    return int(edge)
 
 
 @compiled
-def mark_aligned(pair_ptr: Ints, transition_ptr: Ints, successor: Indices, aligned: Flags) -> int:
-    """Flag the states whose pairs all have the same successors; return how many do not."""
-    others = 0
-    for x in range(aligned.shape[0]):
+def mark_aligned(pair_ptr: Ints, transition_ptr: Ints, successor: Indices, aligned: Ints) -> None:
+    """Flag the states whose pairs all have the same successors in the same order."""
+    for x in range(pair_ptr.shape[0] - 1):
         aligned[x] = 1
         begin, end = transition_ptr[pair_ptr[x]], transition_ptr[min(pair_ptr[x] + 1, pair_ptr[-1])]
         for pair in range(pair_ptr[x] + 1, pair_ptr[x + 1]):
@@ -40,34 +48,20 @@ def mark_aligned(pair_ptr: Ints, transition_ptr: Ints, successor: Indices, align
                     same = same and successor[begin + j] == successor[start + j]
             if not same:
                 aligned[x] = 0
-        others += 1 - aligned[x]
-    return others
 
 
-@compiled_memory
-def number_edges(
-    pair_ptr: Ints, transition_ptr: Ints, successor: Indices, aligned: Flags, edge_ptr: Ints, edge_of: Indices
-) -> Indices:
-    """Number the edges state by state in order of first appearance."""
-    num_states = aligned.shape[0]
-    seen = np.full(num_states, -1, np.int64)
-    edge_successor = np.empty(successor.shape[0], np.int32)
-    count = 0
-    edge_ptr[0] = 0
-    for x in range(num_states):
-        last = pair_ptr[x + 1]
-        if aligned[x]:
-            last = min(last, pair_ptr[x] + 1)
-        for i in range(transition_ptr[pair_ptr[x]], transition_ptr[last]):
-            y = successor[i]
-            if seen[y] < edge_ptr[x]:
-                seen[y] = count
-                edge_successor[count] = y
-                count += 1
-            if edge_of.shape[0] > 0:
-                edge_of[i] = seen[y]
-        edge_ptr[x + 1] = count
-    return edge_successor[:count].copy()
+def list_edges(states: Ints, transition_ptr: Ints, successor: Indices) -> Indices:
+    """Fill EDGE_PTR; return the successor of every edge: the array of the skeleton itself where all are their own."""
+    pair_ptr, aligned = states[PAIR_PTR], states[ALIGNED, :-1] == 1
+    begin = transition_ptr[pair_ptr[:-1]]
+    last = np.where(aligned, np.minimum(pair_ptr[:-1] + 1, pair_ptr[1:]), pair_ptr[1:])
+    states[EDGE_PTR, 1:] = np.cumsum(transition_ptr[last] - begin)
+    if states[EDGE_PTR, -1] == len(successor):
+        return successor
+    kept = np.zeros(len(successor) + 1, np.int8)
+    np.add.at(kept, begin, 1)
+    np.add.at(kept, transition_ptr[last], -1)
+    return frozen(successor[np.cumsum(kept[:-1], dtype=np.int8) > 0])
 
 
 @compiled
@@ -87,16 +81,14 @@ def build_structure(layer_ptr: Ints, pair_ptr: Ints, transition_ptr: Ints, succe
     """The structure of a skeleton given by its four arrays."""
     num_states, num_pairs = len(pair_ptr) - 1, len(transition_ptr) - 1
     states, pairs = np.zeros((4, num_states + 1), np.int64), np.empty((2, num_pairs), np.int32)
-    aligned = np.empty(num_states, np.int8)
-    others = mark_aligned(pair_ptr, transition_ptr, successor, aligned)
-    edge_of = np.empty(len(successor) if others else 0, np.int32)
-    edge_successor = number_edges(pair_ptr, transition_ptr, successor, aligned, states[EDGE_PTR], edge_of)
-    states[PAIR_PTR], states[ALIGNED, :-1] = pair_ptr, aligned
+    states[PAIR_PTR] = pair_ptr
+    mark_aligned(pair_ptr, transition_ptr, successor, states[ALIGNED])
+    edge_successor = list_edges(states, transition_ptr, successor)
     mark_consecutive(states[EDGE_PTR], edge_successor, states[FIRST_OF_STATE, :-1])
     mark_consecutive(transition_ptr, successor, pairs[FIRST_OF_PAIR])
     pairs[STATE_OF] = np.repeat(np.arange(num_states, dtype=np.int32), np.diff(pair_ptr))
     connected = bool(np.bincount(successor, minlength=num_states)[1:].all())
-    return Structure(layer_ptr, states, transition_ptr, pairs, successor, edge_successor, edge_of, connected)
+    return Structure(layer_ptr, states, transition_ptr, pairs, successor, edge_successor, connected)
 
 
 def build_workspace(structure: Structure) -> Workspace:

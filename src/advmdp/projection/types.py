@@ -43,8 +43,8 @@ U, LOG_U, THERE, VECTORS = range(4)
 class Structure(NamedTuple):
     """A skeleton, and the edges (x,x') that its transitions (x,a,x') share between actions.
 
-    `edge_of[i]` is the edge of transition i. Where all actions of a state have the same successors in the same order
-    (ALIGNED), the j-th transition of every pair lies on the j-th edge of the state and `edge_of` is not looked at.
+    Where all actions of a state have the same successors in the same order (ALIGNED), the j-th transition of every pair
+    lies on the j-th edge of the state. In other states every transition is an edge of its own.
     FIRST_OF_STATE is the first successor of x if its successors are consecutive states, else -1, and
     FIRST_OF_PAIR says the same of a pair: consecutive entries need no gather and run in vector registers.
     """
@@ -55,7 +55,6 @@ class Structure(NamedTuple):
     pairs: Indices  # FIRST_OF_PAIR, STATE_OF
     successor: Indices
     edge_successor: Indices
-    edge_of: Indices
     connected: bool  # whether every state has a predecessor
 
 

@@ -25,11 +25,10 @@ from advmdp.projection.compiled import (
     unsigned,
 )
 from advmdp.projection.exponential import exponential
+from advmdp.projection.structure import first_edge
 from advmdp.projection.types import (
-    ALIGNED,
     BETA,
     BETA_BASE,
-    EDGE_PTR,
     FIRST_OF_PAIR,
     GROWTH,
     OFFSET,
@@ -184,19 +183,14 @@ def sum_free(structure: Structure, work: Work) -> None:
         for pair in range(first, last):
             top = max(top, offset[pair] if status[pair] == FREE else -np.inf)
         scale[x] = top
-        edge = structure.states[EDGE_PTR, x]
         for pair in range(first, last):
             if status[pair] != FREE:
                 continue
             factor = exponential(offset[pair] - top) if offset[pair] < top else 1.0
             begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            if structure.states[ALIGNED, x]:
-                at, there = unsigned(begin), unsigned(edge)
-                for j in range(unsigned(end - begin)):
-                    base[there + j] += factor * weight[at + j]
-            else:
-                for i in range(begin, end):
-                    base[structure.edge_of[i]] += factor * weight[i]
+            at, there = unsigned(begin), unsigned(first_edge(structure, x, begin))
+            for j in range(unsigned(end - begin)):
+                base[there + j] += factor * weight[at + j]
 
 
 @compiled
