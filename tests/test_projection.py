@@ -1,5 +1,6 @@
 """The projection: against CVXPY, against its dual worked out anew, and at the edges of what a float64 can hold."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -388,7 +389,17 @@ def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
     assert value - r.dual == pytest.approx(r.gap, abs=1e-12)
 
 
-@pytest.mark.parametrize("bad", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}, {"warm_start": 3}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"tolerance": 0.0},
+        {"tolerance": np.nan},
+        {"tolerance": "a"},
+        {"tolerance": None},
+        {"max_iterations": 0},
+        {"warm_start": 3},
+    ],
+)
 def test_options_are_checked(bad: dict) -> None:
     with pytest.raises(am.InputError, match=next(iter(bad))):
         am.project(SK, ONES, BALL, **bad)
@@ -402,3 +413,46 @@ def test_the_vectorised_exponential_is_as_good_as_the_librarys() -> None:
     assert (np.abs(ours - exact) <= 2 * np.spacing(exact)).all()
     assert exponential(-708.5) == exponential(-1e9) == exponential(-np.inf) == 0.0
     assert exponential(0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("layers", "actions", "lower", "upper", "first_row"),
+    [
+        ([1, 2, 1], 1, [1, 0, 1, 1], [1, 1, 1, 1], [1, 0]),
+        ([1, 3, 1], 1, [0.5, 0.5, 0, 1, 1, 1], [0.5, 1, 1, 1, 1, 1], [0.5, 0.5, 0]),
+        ([1, 3, 1], 1, [0.5, 0.5, 0, 1, 1, 1], [0.5, 0.5, 1e-320, 1, 1, 1], [0.5, 0.5, 0]),
+        ([1, 3, 1], 1, [0, 0, 0, 1, 1, 1], [0.25, 0.75, 0, 1, 1, 1], [0.25, 0.75, 0]),
+        ([1, 2, 1], 1, [0, 0, 0, 0], [0.5, 0.5 - 9e-10, 1, 1], [0.5, 0.5]),
+        ([1, 2, 2, 1], 1, [1, 0, 0.2, 0.2, 0.2, 0.2, 1, 1], [1, 0.3, 0.8, 0.8, 0.8, 0.8, 1, 1], [1, 0]),
+    ],
+)
+def test_a_box_whose_bounds_leave_one_row_is_that_row(
+    layers: list[int], actions: int, lower: list[float], upper: list[float], first_row: list[float]
+) -> None:
+    sk = am.Skeleton.dense(layers, actions)
+    r = am.project(sk, np.zeros(sk.num_transitions), am.Box(lower, upper))
+    assert_allclose(r.rows[: len(first_row)], first_row, atol=1e-9)
+    assert am.flow_residuals(sk, r.q).largest <= 1e-12
+    assert_allclose(np.add.reduceat(r.policy, sk.pair_ptr[:-2]), 1.0)
+    assert relative_entropy(r.log_q, np.zeros(sk.num_transitions)) == pytest.approx(r.dual, abs=1e-12)
+
+
+def test_a_radius_just_below_two_is_no_constraint() -> None:
+    center = [0, 0.7981275773089973, 0.20187242269100258]
+    sk, below = am.Skeleton.dense([1, 3, 1], 1), np.nextafter(2, 0)
+    r = am.project(sk, [1000, 0, 0, 0, 0, 0], am.L1Ball([*center, 1, 1, 1], [below, 0, 0, 0]))
+    assert am.flow_residuals(sk, r.q).largest <= 1e-12
+
+
+def test_a_warm_start_that_leads_nowhere_is_left_aside() -> None:
+    case = problem("l1", "dense", 7)
+    r = am.project(case.skeleton, case.log_weights, case.rows)
+    for beta in (np.full_like(r.beta, 1e300), 1e7 * np.random.default_rng(0).normal(size=len(r.beta))):
+        misled = am.project(case.skeleton, case.log_weights, case.rows, warm_start=replace(r, beta=beta))
+        assert_allclose(misled.q, r.q, atol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1e15, -1e15, 1e300])
+def test_logarithms_that_a_float64_cannot_tell_apart_are_refused(weight: float) -> None:
+    with pytest.raises(am.InputError, match="layer 0, state 0, action 1, successor 2.*within 1e"):
+        am.project(SK, changed(ONES, 3, weight), BALL)

@@ -29,6 +29,9 @@ __all__ = ["Box", "L1Ball", "Point", "RowSet"]
 FREE = 2.0
 """A radius at which an L1 ball around a distribution holds every other distribution."""
 
+ATTAINED = 1e-12
+"""How close to its limits a set is taken to be at them: sums of bounds to 1, radii to 0 and to 2."""
+
 
 class RowSet(ABC):
     """A set C(x, a) for the row of every pair."""
@@ -60,7 +63,7 @@ class L1Ball(RowSet):
             p = int(np.argmax(~(radius >= 0.0)))
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
         center, visited = _distributions(sk, center, "center")
-        radius = np.where(visited, np.minimum(radius, FREE), FREE)
+        radius = np.where(visited & (radius < FREE - ATTAINED), np.where(radius < 1e-15, 0.0, radius), FREE)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
     def some(self, sk: Skeleton) -> FloatArray:
@@ -93,11 +96,11 @@ class Box(RowSet):
             p = int(np.argmax(empty))
             given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
             raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
-        upper = np.minimum(upper, 1.0)
+        lower, upper = _tightened(sk, lower, np.minimum(upper, 1.0), least, most)
         free = np.logical_and.reduceat((lower <= 0.0) & (upper >= 1.0), first)
         point = np.logical_and.reduceat(lower == upper, first)
         radius = np.where(point, 0.0, np.where(free, FREE, 1.0))
-        blocking = bool((upper == 0.0).any())
+        blocking = bool((upper == 0.0).any() or point.any())
         return _row_sets(True, blocking, radius, lower, upper)
 
     def some(self, sk: Skeleton) -> FloatArray:
@@ -147,6 +150,23 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str) -> tuple[FloatArra
     if misses.max() > 1e-14:
         rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
     return rows, visited
+
+
+def _tightened(
+    sk: Skeleton, lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same boxes with every bound attained: what the other entries of a row force is said of each entry itself.
+
+    Where the lower bounds sum to one, or the upper ones do, the row is a point, freed of rounding.
+    """
+    others_least, others_most = sk.over_transitions(least) - lower, sk.over_transitions(most) - upper
+    low, high = np.maximum(lower, 1.0 - others_most), np.minimum(upper, 1.0 - others_least)
+    at_low, at_high = least >= 1.0 - ATTAINED, most <= 1.0 + ATTAINED
+    low_point = lower / sk.over_transitions(np.where(at_low, least, 1.0))
+    high_point = upper / sk.over_transitions(np.where(at_high, most, 1.0))
+    pinned = [sk.over_transitions(at_low), sk.over_transitions(at_high)]
+    low = np.select(pinned, [low_point, high_point], low)
+    return low, np.maximum(low, np.select(pinned, [low_point, high_point], high))
 
 
 def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:

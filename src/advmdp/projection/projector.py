@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
+from advmdp.compiled import compiled
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
 from advmdp.projection.solver import NO_PATH, SOLVED, solve
@@ -28,6 +29,9 @@ __all__ = ["Projection", "Projector", "project"]
 
 TOLERANCE = 1e-9
 ITERATIONS = 200
+MOST_ITERATIONS = 2**31
+LARGEST = 1e8
+"""The largest logarithm taken: beyond it a float64 no longer tells weights apart that differ by a millionth."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,17 +123,21 @@ class Projector:
         allow_unconverged: bool = False,
     ) -> Projection:
         """As :func:`project`, without setting up anew."""
-        sk = self.skeleton
-        weights = self._weights(log_weights)
-        if not 0.0 < tolerance < 1.0:
+        sk, work = self.skeleton, self._work
+        weights, sets = self._weights(log_weights), self._sets(rows)
+        if not isinstance(tolerance, float | int | np.number) or not 0.0 < tolerance < 1.0:
             raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
-        n, pairs, work = sk.num_transitions, sk.num_pairs, self._work
+        limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
+        n, pairs = sk.num_transitions, sk.num_pairs
         log_q, q, log_pairs, policy = np.empty(n), np.empty(n), np.empty(pairs), np.empty(pairs)
-        work.states[BETA] = 0.0 if warm_start is None else self._start(warm_start)
-        limit = whole("max_iterations", max_iterations, 1)
-        status, value, gap, residual, _, iterations = solve(
-            self._structure, weights, self._sets(rows), work, log_q, q, log_pairs, policy, tolerance, limit
-        )
+        # A start that leads nowhere is no reason to fail: then it is tried without.
+        for beta in (0.0,) if warm_start is None else (self._start(warm_start), 0.0):
+            work.states[BETA] = beta
+            status, value, gap, residual, _, iterations = solve(
+                self._structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit
+            )
+            if status in (SOLVED, NO_PATH):
+                break
         if status == NO_PATH:
             given = "no path on which every row keeps to its set and to weights above zero"
             raise EmptySetError("projection", given, "at least one from the first state to the last")
@@ -137,18 +145,18 @@ class Projector:
         if status != SOLVED and not allow_unconverged:
             reached = f"flow residual {residual:.3g} and gap {gap:.3g} after {iterations} iterations"
             raise ProjectionError(f"projection not solved: {reached}; the tolerance is {tolerance:g}")
-        beta, solved = work.states[BETA].copy(), status == SOLVED
+        found, solved = work.states[BETA].copy(), status == SOLVED
         return Projection(
-            sk, weights, rows, log_q, q, policy, log_pairs, beta, -value, gap, residual, iterations, solved
+            sk, weights, rows, log_q, q, policy, log_pairs, found, -value, gap, residual, iterations, solved
         )
 
     def _weights(self, log_weights: ArrayLike) -> FloatArray:
         sk = self.skeleton
         weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
-        if not weights.max() < np.inf:  # true for NaN as well
-            i = int(np.argmax(~(weights < np.inf)))
+        if _count_unfit(weights):
+            i = int(np.argmax(~((np.abs(weights) <= LARGEST) | (weights == -np.inf))))
             where = f"log_weights at {sk.where_transition(i)}"
-            raise InputError(where, f"{weights[i]}", "a number, or -inf for what is forbidden")
+            raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
         return weights
 
     def _sets(self, rows: RowSet) -> RowSets:
@@ -161,7 +169,7 @@ class Projector:
         beta = expect(Projection, warm_start, "warm_start").beta
         if beta.shape != (self.skeleton.num_states,):
             raise InputError("warm_start", f"a projection over {len(beta)} states", f"{self.skeleton.num_states}")
-        return np.where(beta > -np.inf, beta, 0.0)
+        return np.where(np.abs(beta) <= LARGEST, beta, 0.0)
 
 
 def project(
@@ -189,3 +197,13 @@ def project(
         max_iterations=max_iterations,
         allow_unconverged=allow_unconverged,
     )
+
+
+@compiled
+def _count_unfit(log_weights: FloatArray) -> int:
+    """How many entries are NaN, +inf or beyond the largest; counted without a branch, which vector registers like."""
+    count = 0
+    for i in range(len(log_weights)):
+        fit = (abs(log_weights[i]) <= LARGEST) | (log_weights[i] == -np.inf)
+        count += 0 if fit else 1
+    return count
