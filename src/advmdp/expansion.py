@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, floats, whole
-from advmdp.errors import InputError, ModelError
+from advmdp.arrays import FloatArray, floats, whole
+from advmdp.errors import InputError
 from advmdp.mdp import MDP
 from advmdp.policy import checked_policy
 from advmdp.skeleton import Skeleton
-from advmdp.tables import TOLERANCE, Table, check_dense, check_sparse
+from advmdp.tables import Table, check_dense, check_sparse, distribution
 
 __all__ = ["Expansion", "time_expand"]
 
@@ -220,7 +220,4 @@ def _distribution(initial: int | ArrayLike, states: int) -> FloatArray:
         if not 0 <= initial < states:
             raise InputError("initial", f"state {initial}", f"0 to {states - 1}")
         return np.where(np.arange(states) == initial, 1.0, 0.0)
-    start = exact_floats(initial, "initial", (states,))
-    if not (start >= 0).all() or not abs(start.sum() - 1.0) <= TOLERANCE:
-        raise ModelError("rows sum to one", "initial", f"{start}", "numbers of 0 or more that sum to 1")
-    return start
+    return distribution(initial, "initial", states)

@@ -14,12 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.compiled import compiled
-from advmdp.errors import InputError, ModelError
+from advmdp.errors import InputError
 from advmdp.naming import layered
 from advmdp.policy import broken_policy, policy_vector, row_total
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator
-from advmdp.tables import TOLERANCE, Table, check_dense, check_sparse, checked_sizes, dense_pointers
+from advmdp.tables import (
+    TOLERANCE,
+    Table,
+    check_dense,
+    check_sparse,
+    checked_sizes,
+    dense_pointers,
+    distribution,
+    no_distribution,
+    no_probability,
+)
 
 __all__ = ["MDP", "Trajectory"]
 
@@ -181,9 +191,7 @@ def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:
         if states > 1:
             raise InputError("initial", f"nothing, but the first layer has {states} states", "their distribution")
         return None
-    start = exact_floats(initial, "initial", (states,))
-    if not (start >= 0).all() or not abs(start.sum() - 1.0) <= TOLERANCE:
-        raise ModelError("rows sum to one", "initial", f"{start}", "numbers of 0 or more that sum to 1")
+    start = distribution(initial, "initial", states)
     return start if states > 1 else None
 
 
@@ -191,12 +199,11 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
     """A copy of ``rows`` with each pair's share checked to be a distribution and freed of rounding."""
     if (bad := ~(rows >= 0.0)).any():
         i = int(np.argmax(bad))
-        rule = "no NaN" if np.isnan(rows[i]) else "no negative probability"
-        raise ModelError(rule, sk.where_transition(i), f"probability {rows[i]}", "a number from 0 to 1")
+        raise no_probability(sk.where_transition(i), rows[i])
     totals: FloatArray = np.add.reduceat(rows, sk.transition_ptr[:-1])
     if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
         p = int(np.argmax(bad))
-        raise ModelError("rows sum to one", sk.where_pair(p), f"a sum of {totals[p]:.12g}", "1 (to nine digits)")
+        raise no_distribution(sk.where_pair(p), totals[p])
     # What the sum itself may err by is left alone, so that an MDP made of an MDP's rows is the same to the bit.
     slack = np.finfo(float).eps * (np.diff(sk.transition_ptr) + 2)
     totals[np.abs(totals - 1.0) <= slack] = 1.0

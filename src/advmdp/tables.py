@@ -16,7 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.arrays import FloatArray, exact_floats, integers
 from advmdp.errors import InputError, ModelError
 
-__all__ = ["TOLERANCE", "Pointers", "Table", "check_dense", "check_sparse", "checked_sizes", "dense_pointers"]
+__all__ = [
+    "TOLERANCE",
+    "Pointers",
+    "Table",
+    "check_dense",
+    "check_sparse",
+    "checked_sizes",
+    "dense_pointers",
+    "distribution",
+    "no_distribution",
+    "no_probability",
+]
 
 TOLERANCE = 1e-9
 """How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
@@ -143,14 +154,14 @@ def check_dense(rows: FloatArray, name: str, unavailable: bool) -> None:
     """
     if (bad := ~(rows >= 0.0)).any():
         x, a, y = np.unravel_index(int(np.argmax(bad)), rows.shape)
-        raise _no_probability(f"{name}[{x}, {a}, {y}]", rows[x, a, y])
+        raise no_probability(f"{name}[{x}, {a}, {y}]", rows[x, a, y])
     totals = rows.sum(axis=2)
     bad = ~(np.abs(totals - 1.0) <= TOLERANCE)
     if unavailable:
         bad &= totals != 0.0
     if bad.any():
         x, a = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise _no_distribution(f"{name}[{x}, {a}]", totals[x, a])
+        raise no_distribution(f"{name}[{x}, {a}]", totals[x, a])
 
 
 def check_sparse(
@@ -164,20 +175,30 @@ def check_sparse(
     if (bad := ~(probability >= 0.0)).any():
         i = int(np.argmax(bad))
         where = f"{name.format(state[i], action[i])}, successor {successor[i]}"
-        raise _no_probability(where, probability[i])
+        raise no_probability(where, probability[i])
     _, example, pair = np.unique(state * (action.max(initial=0) + 1) + action, return_index=True, return_inverse=True)
     totals = np.bincount(pair, probability, len(example))
     if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
         p = int(np.argmax(bad))
-        raise _no_distribution(name.format(state[example[p]], action[example[p]]), totals[p])
+        raise no_distribution(name.format(state[example[p]], action[example[p]]), totals[p])
 
 
-def _no_probability(where: str, value: float) -> ModelError:
+def distribution(values: ArrayLike, name: str, size: int) -> FloatArray:
+    """``values`` as a vector of that size, which must be a distribution."""
+    weights = exact_floats(values, name, (size,))
+    if not (weights >= 0.0).all() or not abs(weights.sum() - 1.0) <= TOLERANCE:
+        raise ModelError("rows sum to one", name, f"{weights}", "numbers of 0 or more that sum to 1")
+    return weights
+
+
+def no_probability(where: str, value: float) -> ModelError:
+    """The error for an entry that is negative or NaN."""
     rule = "no NaN" if np.isnan(value) else "no negative probability"
     return ModelError(rule, where, f"probability {value}", "a number from 0 to 1")
 
 
-def _no_distribution(where: str, total: float) -> ModelError:
+def no_distribution(where: str, total: float) -> ModelError:
+    """The error for a row with a sum other than one."""
     return ModelError("rows sum to one", where, f"a sum of {total:.12g}", "1 (to nine digits)")
 
 
