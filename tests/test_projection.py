@@ -262,6 +262,30 @@ def test_same_input_same_bytes_and_a_projector_may_be_used_again() -> None:
     assert first.log_q.tobytes() == again.log_q.tobytes() == fresh.log_q.tobytes()
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@cases
+def test_threads_change_the_time_and_not_a_bit_of_the_answer(kind: str, shape: str) -> None:
+    case = problem(kind, shape, 77)
+    hard = case.log_weights.copy()
+    hard[-1] = -np.inf  # forbids, and may make a state impossible that is another thread's
+    for weights in (case.log_weights, 300.0 * case.log_weights, hard):
+        alone, *shared = (am.Projector(case.skeleton, threads=k) for k in (1, 2, 4))
+        try:
+            expected = alone.project(weights, case.rows)
+        except am.EmptySetError:
+            for projector in shared:
+                with pytest.raises(am.EmptySetError):
+                    projector.project(weights, case.rows)
+            continue
+        for projector in shared:
+            r = projector.project(weights, case.rows)
+            assert (r.gap, r.dual, r.flow_residual, r.iterations) == (
+                expected.gap, expected.dual, expected.flow_residual, expected.iterations
+            )  # fmt: skip
+            for name in ("log_q", "q", "policy", "log_pairs", "beta"):
+                assert getattr(r, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
 def test_a_warm_start_ends_where_a_cold_one_does_and_sooner() -> None:
     case = problem("l1", "dense", 7)
     cold = am.project(case.skeleton, case.log_weights, case.rows)

@@ -11,10 +11,19 @@ one divergence per layer: not negative, free of cancellation, and an upper bound
 """
 
 import numpy as np
+from numba import prange
 
-from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.compiled import (
+    compiled,
+    compiled_in_place,
+    compiled_inline,
+    compiled_parallel,
+    compiled_sums,
+    unsigned,
+)
 from advmdp.projection.dual import UNIT
 from advmdp.projection.exponential import exponential
+from advmdp.projection.parts import Part, part_of
 from advmdp.projection.types import (
     BETA,
     EDGE_PTR,
@@ -119,11 +128,11 @@ def write_free_scattered(
 
 
 @compiled_inline
-def write_free(structure: Structure, log_w: Floats, work: Work, log_q: Floats, log_pair: Floats) -> None:
+def write_free(structure: Structure, log_w: Floats, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
     """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
     weight, growth, beta, q = work.weight, work.states[GROWTH], work.states[BETA], work.row
     status, offsets = work.marks[STATUS], work.pairs[OFFSET]
-    for x in range(beta.shape[0] - 1):
+    for x in range(part.first, part.end):
         if not work.alive[x]:
             continue
         shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
@@ -183,11 +192,11 @@ def write_l1(
 
 @compiled_inline
 def write_watched(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
 ) -> None:
     """log q = log p + ln q(x,a) for every watched pair."""
-    row, beta, log_u, successor = work.row, work.states[BETA], work.scratch[LOG_U], structure.successor
-    for k in range(work.watched[-1]):
+    row, beta, log_u, successor = work.row, work.states[BETA], work.scratch[part.number, LOG_U], structure.successor
+    for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         x = structure.pairs[STATE_OF, pair]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
@@ -216,9 +225,9 @@ def write_watched(
 
 
 @compiled_inline
-def write_absent(structure: Structure, work: Work, log_q: Floats, log_pair: Floats) -> None:
+def write_absent(structure: Structure, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
     """Zero mass on impossible pairs and on states that take no part."""
-    for pair in range(log_pair.shape[0]):
+    for pair in range(structure.states[PAIR_PTR, part.first], structure.states[PAIR_PTR, part.end]):
         if work.marks[STATUS, pair] == IMPOSSIBLE or not work.alive[structure.pairs[STATE_OF, pair]]:
             begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
             log_q[begin:end] = -np.inf
@@ -226,11 +235,21 @@ def write_absent(structure: Structure, work: Work, log_q: Floats, log_pair: Floa
             log_pair[pair] = -np.inf
 
 
+@compiled
+def write_logs(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
+) -> None:
+    """log q and ln q(x,a) of one part, lifted by exp(lift(x)), and q itself where a pair is free."""
+    write_free(structure, log_w, work, part, log_q, log_pair)
+    write_watched(structure, log_w, sets, work, part, log_q, log_pair)
+    write_absent(structure, work, part, log_q, log_pair)
+
+
 @compiled_sums
-def scale_rows(structure: Structure, work: Work, log_pair: Floats) -> None:
+def scale_rows(structure: Structure, work: Work, part: Part, log_pair: Floats) -> None:
     """q = q(x,a) p for every watched pair, in the place of p."""
     row = work.row
-    for k in range(work.watched[-1]):
+    for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         share = exponential(log_pair[pair])
         for i in range(unsigned(structure.transition_ptr[pair]), unsigned(structure.transition_ptr[pair + 1])):
@@ -238,24 +257,37 @@ def scale_rows(structure: Structure, work: Work, log_pair: Floats) -> None:
 
 
 @compiled
-def write_answer(
-    structure: Structure,
-    log_w: Floats,
-    sets: RowSets,
-    work: Work,
-    log_q: Floats,
-    log_pair: Floats,
+def write_part(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats,
     policy: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """log q', ln q'(x,a), the policy, which is uniform where no mass can be, and in the place of the rows q'."""
-    write_free(structure, log_w, work, log_q, log_pair)
-    write_watched(structure, log_w, sets, work, log_q, log_pair)
-    write_absent(structure, work, log_q, log_pair)
-    scale_rows(structure, work, log_pair)
-    for x in range(work.alive.shape[0] - 1):
+    write_logs(structure, log_w, sets, work, part, log_q, log_pair)
+    scale_rows(structure, work, part, log_pair)
+    for x in range(part.first, part.end):
         first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
         for pair in range(first, last):
             if work.alive[x]:
                 policy[pair] = exponential(log_pair[pair] - work.states[LIFT_OF, x] - work.states[LOG_OUT, x])
             else:
                 policy[pair] = 1.0 / (last - first)
+
+
+@compiled_parallel
+def write_parts(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
+) -> None:
+    """`write_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        write_part(structure, log_w, sets, work, part_of(structure, work, number), log_q, log_pair, policy)
+
+
+@compiled_in_place
+def write_answer(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
+) -> None:
+    """The answer, all parts of it."""
+    if structure.parts.shape[0] > 2:
+        write_parts(structure, log_w, sets, work, log_q, log_pair, policy)
+    else:
+        write_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, log_pair, policy)

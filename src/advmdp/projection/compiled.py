@@ -35,6 +35,16 @@ def compiled_memory(function: Callable[P, R]) -> Callable[P, R]:
     return _compile(function, _nrt=True)
 
 
+def compiled_in_place(function: Callable[P, R]) -> Callable[P, R]:
+    """As `compiled_memory`, but part of its callers from the start: compiling it alone would cost seconds."""
+    return _compile(function, inline="always")
+
+
+def compiled_parallel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `compiled_memory`, with loops over `prange` run by as many threads as Numba has."""
+    return _compile(function, parallel=True)
+
+
 def compiled_inline(function: Callable[P, R]) -> Callable[P, R]:
     """As `compiled`, for functions called once per pair or per state."""
     return _compile(function, _nrt=False, forceinline=True)

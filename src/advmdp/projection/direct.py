@@ -59,7 +59,7 @@ def add_edges(structure: Structure, work: Work, far: bool, back: Floats) -> None
 def add_tight(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> None:
     """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'."""
     band, pull, p, low, high, is_box = work.band, work.states[PULL], work.row, sets.low, sets.high, sets.is_box
-    vectors, successor, watched = work.scratch[VECTORS:], structure.successor, work.watched
+    vectors, successor, watched = work.scratch[0, VECTORS:], structure.successor, work.watched
     layer_ptr, layer = structure.layer_ptr, 0
     for k in range(watched[-1]):
         pair = watched[k]

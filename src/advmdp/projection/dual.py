@@ -9,12 +9,22 @@ exp(-600) counts as much as any other. Probabilities of successors and masses of
 """
 
 import numpy as np
+from numba import prange
 
-from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.compiled import (
+    compiled,
+    compiled_inline,
+    compiled_memory,
+    compiled_parallel,
+    compiled_sums,
+    unsigned,
+)
 from advmdp.projection.exponential import exponential
+from advmdp.projection.parts import Part, part_of
 from advmdp.projection.rows import gather_row, load_row, project_box, project_l1, project_point
 from advmdp.projection.structure import first_edge
 from advmdp.projection.types import (
+    BASE_OF,
     BETA,
     BETA_BASE,
     DEFECT,
@@ -33,9 +43,11 @@ from advmdp.projection.types import (
     MASS_B,
     OFFSET,
     OUTFLOW,
+    PAIR_PTR,
     PRODUCT,
     SCALE,
     STATE_OF,
+    STATUS,
     TIGHT,
     TOP,
     Floats,
@@ -44,22 +56,20 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.vectors import copy_row
-from advmdp.projection.weights import LIFT, MARGIN, fill_weights
+from advmdp.projection.weights import FREE, LIFT, MARGIN, fill_weights
 
 UNIT = 2.0**-500
 SMALLEST_MASS = 1e-128  # times 2^500; rows are exact down to exp(-708), far below exp(-640)
 LARGEST_GROWTH = 30.0
-LARGEST_LOG = 700.0
 
 
 @compiled_inline
-def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
-    """The rows of all watched pairs at the current beta. Rows that were tight start from their last multipliers."""
-    u, log_u, row, weight = work.scratch[U], work.scratch[LOG_U], work.row, work.weight
+def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
+    """The rows of all watched pairs at the current beta. Rows that were tight start from their last sets."""
+    u, log_u, row, weight = work.scratch[part.number, U], work.scratch[part.number, LOG_U], work.row, work.weight
     beta, growth, pairs, tight = work.states[BETA], work.states[GROWTH], work.pairs, work.marks[TIGHT]
     low, log_low, high, log_high = sets.low, sets.log_low, sets.high, sets.log_high
-    for k in range(work.watched[-1]):
+    for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         first, offset, radius = structure.pairs[FIRST_OF_PAIR, pair], pairs[OFFSET, pair], sets.radius[pair]
@@ -72,11 +82,7 @@ def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Wo
         elif sets.is_box:
             found = project_box(u, log_u, low, high, log_low, log_high, begin, end, s, row)
         else:
-            start = (0.0, 0.0)
-            if tight[pair]:
-                log_a, log_b = pairs[LOG_A, pair] + offset, pairs[LOG_B, pair] + offset
-                start = (exponential(min(log_a, LARGEST_LOG)), exponential(min(log_b, LARGEST_LOG)))
-            found = project_l1(u, log_u, low, log_low, begin, end, radius, s, start, row)
+            found = project_l1(u, log_u, low, log_low, begin, end, radius, s, tight[pair] == 1, row)
         tight[pair] = found[0]
         pairs[LOG_MASS, pair] = offset - found[1]
         pairs[LOG_A, pair] = found[2] - offset
@@ -86,33 +92,58 @@ def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Wo
 
 
 @compiled_sums
-def spread_free(structure: Structure, work: Work) -> None:
+def spread_pairs(structure: Structure, work: Work, x: int) -> float:
+    """`spread_free` for a state whose pairs share no edges: straight from the weights. Returns the sum."""
+    flow, growth, weight, successor = work.flow, work.states[GROWTH], work.weight, structure.successor
+    first, last, edge = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1], structure.states[EDGE_PTR, x]
+    shift = edge - structure.transition_ptr[first]
+    known, factor, s = np.inf, 0.0, 0.0  # the pairs of a state mostly share their offset
+    for pair in range(first, last):
+        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+        if work.marks[STATUS, pair] != FREE:
+            flow[begin + shift : end + shift] = 0.0
+            continue
+        if work.pairs[OFFSET, pair] != known:
+            known = work.pairs[OFFSET, pair]
+            factor = exponential(known - work.states[TOP, x])
+        for i in range(begin, end):
+            f = factor * weight[i] * growth[successor[i]]
+            flow[i + shift] = f
+            s += f
+    return s
+
+
+@compiled_sums
+def spread_free(structure: Structure, work: Work, part: Part) -> None:
     """flow = base exp(beta - beta_base) relative to exp(top(x)), where top(x) leaves room for watched pairs."""
     flow, base, growth, outflow, top = work.flow, work.base, work.states[GROWTH], work.states[OUTFLOW], work.states[TOP]
-    for x in range(top.shape[0] - 1):
+    for x in range(part.first, part.end):
+        if structure.states[BASE_OF, x] < 0:
+            outflow[x] = spread_pairs(structure, work, x)
+            continue
         begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        first = structure.states[FIRST_OF_STATE, x]
+        first, at = structure.states[FIRST_OF_STATE, x], unsigned(structure.states[BASE_OF, x])
         factor = exponential(work.states[SCALE, x] - top[x])
         s = 0.0
         if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
+            to, there = unsigned(begin), unsigned(first)
             for j in range(unsigned(end - begin)):
                 f = factor * base[at + j] * growth[there + j]
-                flow[at + j] = f
+                flow[to + j] = f
                 s += f
         else:
             for e in range(begin, end):
-                f = factor * base[e] * growth[structure.edge_successor[e]]
+                f = factor * base[at + unsigned(e - begin)] * growth[structure.edge_successor[e]]
                 flow[e] = f
                 s += f
         outflow[x] = s
 
 
 @compiled_sums
-def spread_watched(structure: Structure, work: Work) -> None:
+def spread_watched(structure: Structure, work: Work, part: Part) -> None:
     """Add the rows of the watched pairs to the flow."""
     flow, row = work.flow, work.row
-    for k in range(work.watched[-1]):
+    for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         x = structure.pairs[STATE_OF, pair]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
@@ -125,10 +156,10 @@ def spread_watched(structure: Structure, work: Work) -> None:
 
 
 @compiled_inline
-def normalise(structure: Structure, work: Work) -> float:
+def normalise(structure: Structure, work: Work, part: Part) -> None:
     """ln outflow of every state from its total over actions; leaves in `product` what brings its flow to scale."""
-    log_out, alive, value = work.states[LOG_OUT], work.alive, 0.0
-    for layer in range(structure.layer_ptr.shape[0] - 2):
+    log_out, alive = work.states[LOG_OUT], work.alive
+    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
         begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
         largest, z = -np.inf, 0.0
         for x in range(begin, end):
@@ -140,22 +171,22 @@ def normalise(structure: Structure, work: Work) -> float:
             if alive[x]:
                 z += exponential(log_out[x] - largest)
         log_z = largest + np.log(z)
-        value += log_z
+        work.log_z[layer] = log_z
         for x in range(begin, end):
             work.states[PRODUCT, x] = 0.0
             if alive[x]:
                 log_out[x] -= log_z
                 work.states[PRODUCT, x] = 1.0 / (UNIT * work.states[OUTFLOW, x])
                 work.states[OUTFLOW, x] = exponential(log_out[x] + LIFT)
-    return value
 
 
 @compiled_sums
-def push_flow(structure: Structure, work: Work) -> None:
+def push_flow(structure: Structure, work: Work, part: Part) -> None:
     """Bring the flow of every state to a sum of 2^500 and add up the inflows."""
     flow, inflow, factors, outflow = work.flow, work.states[INFLOW], work.states[PRODUCT], work.states[OUTFLOW]
-    inflow[:] = 0.0
-    for x in range(inflow.shape[0] - 1):
+    for y in range(part.into, part.into_end):
+        inflow[y] = 0.0
+    for x in range(part.first, part.end):
         begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
         first, factor = structure.states[FIRST_OF_STATE, x], factors[x]
         mass = UNIT * outflow[x]
@@ -172,31 +203,51 @@ def push_flow(structure: Structure, work: Work) -> None:
 
 
 @compiled_sums
-def scale_shares(structure: Structure, work: Work) -> None:
+def scale_shares(structure: Structure, work: Work, part: Part) -> None:
     """Bring the masses of watched pairs to scale."""
-    for k in range(work.watched[-1]):
+    for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         x = structure.pairs[STATE_OF, pair]
         work.share[pair] *= UNIT * work.states[PRODUCT, x] * work.states[OUTFLOW, x]
 
 
 @compiled
-def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> float:
-    """Everything at the current beta: rows, flows, inflow, outflow. Returns F."""
-    project_watched(structure, log_w, sets, work)
-    copy_row(work.states, TOP, SCALE)
-    for k in range(work.watched[-1]):
+def evaluate_part(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
+    """Everything about one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
+    project_watched(structure, log_w, sets, work, part)
+    for x in range(part.first, part.end):
+        work.states[TOP, x] = work.states[SCALE, x]
+    for k in range(part.watched, part.watched_end):
         x = structure.pairs[STATE_OF, work.watched[k]]
         work.states[TOP, x] = max(work.states[TOP, x], work.pairs[LOG_MASS, work.watched[k]] - LIFT)
-    spread_free(structure, work)
-    spread_watched(structure, work)
-    value = normalise(structure, work)
-    push_flow(structure, work)
-    scale_shares(structure, work)
+    spread_free(structure, work, part)
+    spread_watched(structure, work, part)
+    normalise(structure, work, part)
+    push_flow(structure, work, part)
+    scale_shares(structure, work, part)
+
+
+@compiled_parallel
+def evaluate_parts(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
+    """`evaluate_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        evaluate_part(structure, log_w, sets, work, part_of(structure, work, number))
+
+
+@compiled_memory
+def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> float:
+    """Everything at the current beta. Returns F."""
+    if structure.parts.shape[0] > 2:
+        evaluate_parts(structure, log_w, sets, work)
+    else:
+        evaluate_part(structure, log_w, sets, work, part_of(structure, work, 0))
+    value = 0.0
+    for log_z in work.log_z:
+        value += log_z
     return value
 
 
-@compiled
+@compiled_memory
 def move(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
     """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
     beta, base, alive = work.states[BETA], work.states[BETA_BASE], work.alive

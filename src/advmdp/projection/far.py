@@ -9,9 +9,10 @@ their number, and is only used when some mass is out of range.
 
 import numpy as np
 
-from advmdp.projection.certificate import divergence, write_absent, write_free, write_watched
+from advmdp.projection.certificate import divergence, write_logs
 from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.exponential import exponential
+from advmdp.projection.parts import part_of
 from advmdp.projection.types import (
     DEFECT,
     LIFT_OF,
@@ -57,9 +58,8 @@ def first_entry(structure: Structure, x: int) -> int:
 def write_dual(structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats) -> None:
     """log q of the dual, before any lift."""
     work.states[LIFT_OF][:] = 0.0
-    write_free(structure, log_w, work, log_q, log_pair)
-    write_watched(structure, log_w, sets, work, log_q, log_pair)
-    write_absent(structure, work, log_q, log_pair)
+    for number in range(structure.parts.shape[0] - 1):
+        write_logs(structure, log_w, sets, work, part_of(structure, work, number), log_q, log_pair)
 
 
 @compiled

@@ -14,10 +14,20 @@ GMRES on this system, which weighs every state alike, needs few iterations.
 """
 
 import numpy as np
+from numba import prange
 
-from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.compiled import (
+    compiled,
+    compiled_in_place,
+    compiled_inline,
+    compiled_memory,
+    compiled_parallel,
+    compiled_sums,
+    unsigned,
+)
 from advmdp.projection.direct import direct_step
 from advmdp.projection.dual import UNIT
+from advmdp.projection.parts import Part, part_of
 from advmdp.projection.structure import KRYLOV
 from advmdp.projection.types import (
     BASIS,
@@ -75,11 +85,10 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
 
 
 @compiled_sums
-def multiply_edges(structure: Structure, work: Work, v: Floats, result: Floats) -> None:
+def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, result: Floats) -> None:
     """Every edge as if no row were tight: result = v - (mean of v after x); `product` collects -v(x) at x'."""
     flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.edge_successor
-    product[:] = 0.0
-    for x in range(v.shape[0] - 1):
+    for x in range(part.first, part.end):
         begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
         first, here = structure.states[FIRST_OF_STATE, x], push[x] * v[x]
         s = 0.0
@@ -96,11 +105,10 @@ def multiply_edges(structure: Structure, work: Work, v: Floats, result: Floats) 
 
 
 @compiled_sums
-def multiply_far(structure: Structure, work: Work, back: Floats, v: Floats, result: Floats) -> None:
+def multiply_far(structure: Structure, work: Work, part: Part, back: Floats, v: Floats, result: Floats) -> None:
     """As `multiply_edges`, with the probabilities backward entry by entry from `back`."""
     flow, product = work.flow, work.states[PRODUCT]
-    product[:] = 0.0
-    for x in range(v.shape[0] - 1):
+    for x in range(part.first, part.end):
         s = 0.0
         for e in range(structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]):
             s += flow[e] * v[structure.edge_successor[e]]
@@ -163,12 +171,19 @@ def class_terms(
 
 
 @compiled_inline
-def multiply_tight(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats) -> None:
+def multiply_tight(
+    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats
+) -> None:
     """Add q(x,a) [p p.v - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b] of all tight rows to `product`."""
-    product, row, there, out = work.states[PRODUCT], work.row, work.scratch[THERE], work.scratch[U]
+    product, row, there, out = (
+        work.states[PRODUCT],
+        work.row,
+        work.scratch[part.number, THERE],
+        work.scratch[part.number, U],
+    )
     low, high, is_box, successor = sets.low, sets.high, sets.is_box, structure.successor
     pairs, tight, watched = work.pairs, work.marks[TIGHT], work.watched
-    for k in range(watched[-1]):
+    for k in range(part.watched, part.watched_end):
         pair = watched[k]
         if not tight[pair]:
             continue
@@ -192,15 +207,37 @@ def multiply_tight(structure: Structure, sets: RowSets, work: Work, far: bool, b
 
 
 @compiled
+def multiply_part(
+    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats, result: Floats
+) -> None:
+    """What the flow out of one part adds to `result` there, and to `product` in the layers after."""
+    for y in range(part.into, part.into_end):
+        work.states[PRODUCT, y] = 0.0
+    if far:
+        multiply_far(structure, work, part, back, v, result)
+    else:
+        multiply_edges(structure, work, part, v, result)
+    multiply_tight(structure, sets, work, part, far, back, v)
+
+
+@compiled_parallel
+def multiply_parts(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
+) -> None:
+    """`multiply_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        multiply_part(structure, sets, work, part_of(structure, work, number), far, back, v, result)
+
+
+@compiled_memory
 def multiply(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
 ) -> None:
     """result = (derivative of ln inflow - ln outflow) v, on the states that take part; v elsewhere."""
-    if far:
-        multiply_far(structure, work, back, v, result)
+    if structure.parts.shape[0] > 2:
+        multiply_parts(structure, sets, work, far, back, v, result)
     else:
-        multiply_edges(structure, work, v, result)
-    multiply_tight(structure, sets, work, far, back, v)
+        multiply_part(structure, sets, work, part_of(structure, work, 0), far, back, v, result)
     pinned, product, pull = work.states[PINNED], work.states[PRODUCT], work.states[PULL]
     for x in range(v.shape[0]):
         if pull[x] > 0.0:
@@ -222,7 +259,7 @@ def rotate(h: Floats, k: int) -> None:
     h[k, KRYLOV], h[k + 1, KRYLOV] = c * h[k, KRYLOV], -s * h[k, KRYLOV]
 
 
-@compiled
+@compiled_in_place
 def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float) -> float:
     """One cycle on J step = defect, from the current step; returns the norm of the residual that is left.
 
@@ -262,7 +299,7 @@ def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back
     return float(norm)
 
 
-@compiled
+@compiled_memory
 def newton_step(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, direct: bool
 ) -> None:

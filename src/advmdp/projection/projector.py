@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import ArrayLike
 
 from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
+from advmdp.projection.parts import LARGE
 from advmdp.projection.solver import NO_PATH, SOLVED, solve
 from advmdp.projection.structure import build_structure, build_workspace
 from advmdp.projection.types import BETA, RowSets
@@ -104,10 +106,16 @@ class Projection:
 class Projector:
     """A skeleton with the memory to project on it again and again."""
 
-    def __init__(self, skeleton: Skeleton) -> None:
-        self.skeleton = expect(Skeleton, skeleton, "skeleton")
+    def __init__(self, skeleton: Skeleton, *, threads: int | None = None) -> None:
+        """``threads``: how many share the work; unless said, as many as Numba has where that is worth their while.
+
+        The answer does not depend on it.
+        """
+        sk = self.skeleton = expect(Skeleton, skeleton, "skeleton")
+        if threads is None:
+            threads = get_num_threads() if sk.num_transitions >= LARGE else 1
         self._structure = build_structure(
-            skeleton.layer_ptr, skeleton.pair_ptr, skeleton.transition_ptr, skeleton.successor
+            sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, whole("threads", threads, 1)
         )
         self._work = build_workspace(self._structure)
         self._known: tuple[RowSet, RowSets] | None = None
@@ -145,10 +153,14 @@ class Projector:
         if status != SOLVED and not allow_unconverged:
             reached = f"flow residual {residual:.3g} and gap {gap:.3g} after {iterations} iterations"
             raise ProjectionError(f"projection not solved: {reached}; the tolerance is {tolerance:g}")
-        found, solved = work.states[BETA].copy(), status == SOLVED
-        return Projection(
-            sk, weights, rows, log_q, q, policy, log_pairs, found, -value, gap, residual, iterations, solved
-        )
+        answer = Projection.__new__(Projection)
+        # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
+        vars(answer).update(
+            skeleton=sk, log_weights=weights, row_set=rows, log_q=log_q, q=q, policy=policy, log_pairs=log_pairs,
+            beta=work.states[BETA].copy(), dual=-value, gap=gap, flow_residual=residual, iterations=iterations,
+            converged=status == SOLVED,
+        )  # fmt: skip
+        return answer
 
     def _weights(self, log_weights: ArrayLike) -> FloatArray:
         sk = self.skeleton

@@ -81,6 +81,22 @@ def split_sums(
 
 
 @compiled_sums
+def known_sums(u: Floats, center: Floats, p: Floats, begin: int, size: int) -> tuple[float, float, float, float]:
+    """The sums of `split_sums` over the sets A and B of an earlier row p."""
+    u_a = center_a = u_b = center_b = 0.0
+    at = unsigned(begin)
+    for j in range(unsigned(size)):
+        c = center[at + j]
+        above = 1.0 if p[at + j] > c else 0.0
+        below = 1.0 if p[at + j] < c else 0.0
+        u_a += above * u[j]
+        center_a += above * c
+        u_b += below * u[j]
+        center_b += below * c
+    return u_a, center_a, u_b, center_b
+
+
+@compiled_sums
 def finish_l1(
     u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, size: int, a: float, b: float, p: Floats
 ) -> float:
@@ -111,21 +127,21 @@ def inside(u: Floats, begin: int, size: int, s: float, p: Floats) -> Row:
 
 @compiled_inline
 def settle_l1(
-    u: Floats, center: Floats, begin: int, size: int, half: float, s: float, start: tuple[float, float]
+    u: Floats, center: Floats, begin: int, size: int, half: float, s: float, guessed: bool, p: Floats
 ) -> tuple[int, float, float, float, float]:
     """Newton on a and b. Returns (UNSETTLED, INSIDE or SETTLED, a, b, mass_a, mass_b).
 
-    `start` guesses (a,b) of a row that is likely tight, else holds zeros. Newton from any point on a convex function
-    lands where that is not negative, so the first step needs no more than sets A and B that are not empty, and a row
-    turns out to be inside if a >= b.
+    `guessed`: p holds an earlier row of the pair, which was tight, and Newton starts on its sets A and B. From any
+    point on a convex function a step lands where that is not negative, so these need only not be empty, and a row turns
+    out to be inside if a >= b.
     """
-    a, b = start
-    guessed = a > 0.0
-    if not guessed:
-        a = b = 1.0 / s
-    u_a, center_a, u_b, center_b = split_sums(u, center, begin, size, a, b)
-    if not guessed and a * u_a - center_a <= half:
-        return INSIDE, a, b, 1.0, 0.0
+    a = b = 1.0 / s
+    if guessed:
+        u_a, center_a, u_b, center_b = known_sums(u, center, p, begin, size)
+    else:
+        u_a, center_a, u_b, center_b = split_sums(u, center, begin, size, a, b)
+        if a * u_a - center_a <= half:
+            return INSIDE, a, b, 1.0, 0.0
     for _ in range(NEWTON_PASSES):
         if u_b < SMALLEST_PART * s or center_b <= half or u_a <= 0.0:
             break
@@ -142,16 +158,16 @@ def settle_l1(
 @compiled_inline
 def project_l1(
     u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, end: int, radius: float, s: float,
-    start: tuple[float, float], p: Floats,
+    guessed: bool, p: Floats,
 ) -> Row:  # fmt: skip
-    """Projection of u, whose sum is s, onto the L1 ball; `start` as in `settle_l1`.
+    """Projection of u, whose sum is s, onto the L1 ball; `guessed` as in `settle_l1`.
 
     Sets and rows are read and written at begin .. end, u from its start.
     """
     size, half = end - begin, 0.5 * radius
-    found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, start)
-    if found == UNSETTLED and start[0] > 0.0:
-        found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, (0.0, 0.0))
+    found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, guessed, p)
+    if found == UNSETTLED and guessed:
+        found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, False, p)
     if found == INSIDE:
         return inside(u, begin, size, s, p)
     if found == UNSETTLED:

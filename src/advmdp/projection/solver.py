@@ -9,7 +9,7 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 import numpy as np
 
 from advmdp.projection.certificate import forward_pass, write_answer
-from advmdp.projection.compiled import compiled_inline, compiled_memory
+from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_memory
 from advmdp.projection.dual import UNIT, evaluate, measure, move
 from advmdp.projection.far import forward_pass_far, measure_far
 from advmdp.projection.newton import newton_step
@@ -39,7 +39,7 @@ SWEEPS = 4
 UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
 
 
-@compiled_memory
+@compiled_in_place
 def look(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
 ) -> tuple[float, bool, Floats]:
@@ -122,7 +122,7 @@ def rounding(structure: Structure, work: Work, value: float) -> float:
     return float(16.0 * EPSILON * (LIFT + abs(value) + largest_beta(work)) * (structure.layer_ptr.shape[0] - 2))
 
 
-@compiled_memory
+@compiled_in_place
 def line_search(
     structure: Structure,
     log_w: Floats,
@@ -155,7 +155,7 @@ def line_search(
     return False, value, far, back
 
 
-@compiled_memory
+@compiled_in_place
 def sweep(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
 ) -> tuple[float, bool, Floats]:
@@ -171,7 +171,7 @@ def sweep(
     return value, far, back
 
 
-@compiled_memory
+@compiled_in_place
 def go_on(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats, value: float
 ) -> tuple[float, bool, Floats]:
@@ -215,8 +215,8 @@ def solve(
 ) -> tuple[int, float, float, float, float, int]:
     """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
     work = Work(
-        q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.states,
-        memory.alive, memory.scratch, memory.band, memory.hessenberg,
+        q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
+        memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.hessenberg,
     )  # fmt: skip
     if not fill_weights(structure, log_w, sets, work, True):
         return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0

@@ -4,8 +4,9 @@ import numpy as np
 
 from advmdp.arrays import frozen
 from advmdp.projection.compiled import compiled, compiled_inline
+from advmdp.projection.parts import divide
 from advmdp.projection.types import (
-    ALIGNED,
+    BASE_OF,
     BASIS,
     EDGE_PTR,
     FIRST_OF_PAIR,
@@ -29,7 +30,7 @@ FEWEST = 8  # and at least; between them, a quarter of the transitions of a stat
 def first_edge(structure: Structure, x: int, begin: int) -> int:
     """The edge of the transition with which a pair of x begins; those that follow lie on the edges that follow."""
     edge = structure.states[EDGE_PTR, x]
-    if not structure.states[ALIGNED, x]:
+    if structure.states[BASE_OF, x] < 0:
         edge += begin - structure.transition_ptr[structure.states[PAIR_PTR, x]]
     return int(edge)
 
@@ -51,11 +52,18 @@ def mark_aligned(pair_ptr: Ints, transition_ptr: Ints, successor: Indices, align
 
 
 def list_edges(states: Ints, transition_ptr: Ints, successor: Indices) -> Indices:
-    """Fill EDGE_PTR; return the successor of every edge: the array of the skeleton itself where all are their own."""
-    pair_ptr, aligned = states[PAIR_PTR], states[ALIGNED, :-1] == 1
+    """Fill EDGE_PTR and, from the flags of `mark_aligned`, BASE_OF; return the successor of every edge.
+
+    That is the array of the skeleton itself where all transitions are edges of their own.
+    """
+    pair_ptr, aligned = states[PAIR_PTR], states[BASE_OF, :-1] == 1
     begin = transition_ptr[pair_ptr[:-1]]
     last = np.where(aligned, np.minimum(pair_ptr[:-1] + 1, pair_ptr[1:]), pair_ptr[1:])
-    states[EDGE_PTR, 1:] = np.cumsum(transition_ptr[last] - begin)
+    edges = transition_ptr[last] - begin
+    states[EDGE_PTR, 1:] = np.cumsum(edges)
+    shared = np.where(aligned, edges, 0)
+    states[BASE_OF, :-1] = np.where(aligned, np.cumsum(shared) - shared, -1)
+    states[BASE_OF, -1] = shared.sum()
     if states[EDGE_PTR, -1] == len(successor):
         return successor
     kept = np.zeros(len(successor) + 1, np.int8)
@@ -77,31 +85,36 @@ def mark_consecutive(pointers: Ints, successors: Indices, first: Ints | Indices)
                     break
 
 
-def build_structure(layer_ptr: Ints, pair_ptr: Ints, transition_ptr: Ints, successor: Indices) -> Structure:
-    """The structure of a skeleton given by its four arrays."""
+def build_structure(
+    layer_ptr: Ints, pair_ptr: Ints, transition_ptr: Ints, successor: Indices, threads: int
+) -> Structure:
+    """The structure of a skeleton given by its four arrays, divided between threads."""
     num_states, num_pairs = len(pair_ptr) - 1, len(transition_ptr) - 1
     states, pairs = np.zeros((4, num_states + 1), np.int64), np.empty((2, num_pairs), np.int32)
     states[PAIR_PTR] = pair_ptr
-    mark_aligned(pair_ptr, transition_ptr, successor, states[ALIGNED])
+    mark_aligned(pair_ptr, transition_ptr, successor, states[BASE_OF])
     edge_successor = list_edges(states, transition_ptr, successor)
     mark_consecutive(states[EDGE_PTR], edge_successor, states[FIRST_OF_STATE, :-1])
     mark_consecutive(transition_ptr, successor, pairs[FIRST_OF_PAIR])
     pairs[STATE_OF] = np.repeat(np.arange(num_states, dtype=np.int32), np.diff(pair_ptr))
     connected = bool(np.bincount(successor, minlength=num_states)[1:].all())
-    return Structure(layer_ptr, states, transition_ptr, pairs, successor, edge_successor, connected)
+    parts = divide(transition_ptr[pair_ptr[layer_ptr[:-1]]], threads)
+    return Structure(layer_ptr, states, transition_ptr, pairs, successor, edge_successor, parts, connected)
 
 
 def build_workspace(structure: Structure) -> Workspace:
     """Allocate everything a projection on this structure writes to."""
     n, pairs = len(structure.successor), len(structure.transition_ptr) - 1
-    states, edges = structure.states.shape[1] - 1, len(structure.edge_successor)
+    states, shared = structure.states.shape[1] - 1, structure.states[BASE_OF, -1]
     widest = int(np.diff(structure.layer_ptr).max())
     longest = int(np.max(np.diff(structure.states[EDGE_PTR]), initial=1))
     directions = min(KRYLOV, max(FEWEST, n // (4 * states)))
     return Workspace(
-        weight=np.zeros(n), base=np.zeros(edges), pairs=np.zeros((MASS_B + 1, pairs)),
+        weight=np.zeros(n), base=np.zeros(shared), pairs=np.zeros((MASS_B + 1, pairs)),
         marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
-        states=np.zeros((BASIS + directions + 1, states)), alive=np.zeros(states, np.int8),
-        scratch=np.zeros((VECTORS + 3, longest)), band=np.zeros((states if widest <= WIDEST else 0, 3 * widest)),
+        watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
+        states=np.zeros((BASIS + directions + 1, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
+        alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest)),
+        band=np.zeros((states if widest <= WIDEST else 0, 3 * widest)),
         hessenberg=np.zeros((KRYLOV + 3, KRYLOV + 1)),
     )  # fmt: skip

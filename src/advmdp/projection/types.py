@@ -13,7 +13,7 @@ Row: TypeAlias = tuple[bool, float, float, float, float, float]
 
 # Arrays of one length share one matrix, a row each: every array that a kernel takes costs time at each call.
 # Rows of Structure.states and of Structure.pairs
-PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, ALIGNED = range(4)
+PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, BASE_OF = range(4)
 FIRST_OF_PAIR, STATE_OF = range(2)
 # Rows of Workspace.states
 BETA, BETA_BASE = 0, 1
@@ -43,18 +43,20 @@ U, LOG_U, THERE, VECTORS = range(4)
 class Structure(NamedTuple):
     """A skeleton, and the edges (x,x') that its transitions (x,a,x') share between actions.
 
-    Where all actions of a state have the same successors in the same order (ALIGNED), the j-th transition of every pair
-    lies on the j-th edge of the state. In other states every transition is an edge of its own.
+    Where all actions of a state have the same successors in the same order, the j-th transition of every pair lies on
+    the j-th edge of the state, and BASE_OF says where in `base` the sums over actions stand. In other states every
+    transition is an edge of its own, and BASE_OF is -1.
     FIRST_OF_STATE is the first successor of x if its successors are consecutive states, else -1, and
     FIRST_OF_PAIR says the same of a pair: consecutive entries need no gather and run in vector registers.
     """
 
     layer_ptr: Ints
-    states: Ints  # PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, ALIGNED
+    states: Ints  # PAIR_PTR, EDGE_PTR, FIRST_OF_STATE, BASE_OF
     transition_ptr: Ints
     pairs: Indices  # FIRST_OF_PAIR, STATE_OF
     successor: Indices
     edge_successor: Indices
+    parts: Ints  # the layer with which the part of each thread begins, and the number of layers that are left
     connected: bool  # whether every state has a predecessor
 
 
@@ -78,13 +80,16 @@ class Workspace(NamedTuple):
     """The memory that a skeleton needs for its projections, besides the arrays of the answer."""
 
     weight: Floats  # exp(log w + beta_base(x') - offset(x,a)), at most 2^500
-    base: Floats  # per edge: sum over free pairs of their weights, relative to exp(scale(x))
+    base: Floats  # per shared edge: sum over free pairs of their weights, relative to exp(scale(x))
     pairs: Floats  # OFFSET .. MASS_B
     marks: Flags  # per pair: STATUS, TIGHT
     watched: Indices  # the watched pairs of alive states, in order; their number stands at the end
+    watched_parts: Ints  # where in `watched` the pairs of each part begin
+    forbidden: Flags  # per part: whether some entry is
     states: Floats  # BETA .. PRODUCT, then the directions of GMRES
+    log_z: Floats  # ln Z_k per layer
     alive: Flags
-    scratch: Floats  # U .. VECTORS + 2, each as long as the longest row
+    scratch: Floats  # for each part: U .. VECTORS + 2, each as long as the longest row
     band: Floats  # the matrix, where layers are narrow; else empty
     hessenberg: Floats
 
@@ -100,7 +105,10 @@ class Work(NamedTuple):
     pairs: Floats
     marks: Flags
     watched: Indices
+    watched_parts: Ints
+    forbidden: Flags
     states: Floats
+    log_z: Floats
     alive: Flags
     scratch: Floats
     band: Floats

@@ -15,18 +15,23 @@ that nothing leads to takes no part (forward pass).
 """
 
 import numpy as np
+from numba import prange
 
 from advmdp.projection.compiled import (
     compiled,
     compiled_fused,
+    compiled_in_place,
     compiled_inline,
+    compiled_memory,
     compiled_order,
+    compiled_parallel,
     compiled_sums,
     unsigned,
 )
 from advmdp.projection.exponential import exponential
-from advmdp.projection.structure import first_edge
+from advmdp.projection.parts import Part, part_of
 from advmdp.projection.types import (
+    BASE_OF,
     BETA,
     BETA_BASE,
     FIRST_OF_PAIR,
@@ -155,11 +160,11 @@ def classify(
 
 
 @compiled_inline
-def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> bool:
+def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> bool:
     """Exponentiate and classify, backwards. Returns whether some entry is forbidden."""
     beta, weight, offset, status = work.states[BETA_BASE], work.weight, work.pairs[OFFSET], work.marks[STATUS]
     any_forbidden = False
-    for x in range(beta.shape[0] - 2, -1, -1):
+    for x in range(part.end - 1, part.first - 1, -1):
         forbidden = fill_state(structure, log_w, beta, weight, offset, x)
         any_forbidden = any_forbidden or forbidden
         impossible = True
@@ -172,24 +177,28 @@ def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -
 
 
 @compiled_sums
-def sum_free(structure: Structure, work: Work) -> None:
-    """base(x,x'), the weights of the free pairs summed over actions, relative to exp(scale(x)), -inf if none is."""
+def sum_free(structure: Structure, work: Work, part: Part) -> None:
+    """scale(x), the largest offset of a free pair, -inf if none is, and base(x,x'), their weights over all actions."""
     base, weight, scale = work.base, work.weight, work.states[SCALE]
     status, offset = work.marks[STATUS], work.pairs[OFFSET]
-    base[:] = 0.0
-    for x in range(scale.shape[0] - 1):
+    for x in range(part.first, part.end):
         first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
         top = -np.inf
         for pair in range(first, last):
             top = max(top, offset[pair] if status[pair] == FREE else -np.inf)
         scale[x] = top
+        if structure.states[BASE_OF, x] < 0:
+            continue
+        there = unsigned(structure.states[BASE_OF, x])
+        size = unsigned(structure.transition_ptr[min(first + 1, last)] - structure.transition_ptr[first])
+        for j in range(size):
+            base[there + j] = 0.0
         for pair in range(first, last):
             if status[pair] != FREE:
                 continue
             factor = exponential(offset[pair] - top) if offset[pair] < top else 1.0
-            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            at, there = unsigned(begin), unsigned(first_edge(structure, x, begin))
-            for j in range(unsigned(end - begin)):
+            at = unsigned(structure.transition_ptr[pair])
+            for j in range(size):
                 base[there + j] += factor * weight[at + j]
 
 
@@ -214,22 +223,61 @@ def mark_reachable(structure: Structure, log_w: Floats, sets: RowSets, work: Wor
 
 
 @compiled
+def fill_part(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
+    """Exponentiate, classify and sum one part, and note whether some entry is forbidden."""
+    work.forbidden[part.number] = fill_pairs(structure, log_w, sets, work, part)
+    sum_free(structure, work, part)
+
+
+@compiled_parallel
+def fill_parts(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
+    """`fill_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        fill_part(structure, log_w, sets, work, part_of(structure, work, number))
+
+
+@compiled_in_place
+def fill_all(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> bool:
+    """Exponentiate, classify and sum. Returns whether some entry is forbidden.
+
+    An impossible state forbids what leads to it, which is known too late if that belongs to another thread. Then the
+    parts are filled once more, from the last to the first.
+    """
+    count = structure.parts.shape[0] - 1
+    if count > 1:
+        fill_parts(structure, log_w, sets, work)
+        if not work.forbidden.any():
+            return False
+    for number in range(count - 1, -1, -1):
+        fill_part(structure, log_w, sets, work, part_of(structure, work, number))
+    return bool(work.forbidden.any())
+
+
+@compiled_memory
 def fill_weights(structure: Structure, log_w: Floats, sets: RowSets, work: Work, first_time: bool) -> bool:
     """Take the current beta as base: exponentiate, classify, sum. False if the first state is impossible."""
     copy_row(work.states, BETA_BASE, BETA)
-    any_forbidden = fill_pairs(structure, log_w, sets, work)
+    any_forbidden = fill_all(structure, log_w, sets, work)
     copy_row(work.states, BETA, BETA_BASE)
     work.states[GROWTH][:] = 1.0
-    sum_free(structure, work)
     if first_time:
         work.alive[:] = 1
         work.marks[TIGHT][:] = 0  # a projection must not depend on the one before
         if any_forbidden or sets.blocking or not structure.connected:
             mark_reachable(structure, log_w, sets, work)
-    count = 0
-    for pair in range(work.marks[STATUS].shape[0]):
-        if work.marks[STATUS, pair] == WATCHED and work.alive[structure.pairs[STATE_OF, pair]]:
-            work.watched[count] = pair
-            count += 1
-    work.watched[-1] = count
+    list_watched(structure, work)
     return bool(work.states[BETA, 0] > -np.inf)
+
+
+@compiled_inline
+def list_watched(structure: Structure, work: Work) -> None:
+    """List the watched pairs of alive states, part by part."""
+    count = 0
+    for number in range(structure.parts.shape[0] - 1):
+        first, end = structure.layer_ptr[structure.parts[number]], structure.layer_ptr[structure.parts[number + 1]]
+        work.watched_parts[number] = count
+        for pair in range(structure.states[PAIR_PTR, first], structure.states[PAIR_PTR, end]):
+            if work.marks[STATUS, pair] == WATCHED and work.alive[structure.pairs[STATE_OF, pair]]:
+                work.watched[count] = pair
+                count += 1
+    work.watched_parts[-1] = work.watched[-1] = count
