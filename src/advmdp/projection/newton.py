@@ -53,7 +53,7 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.vectors import add_multiple, dot, scale_row
+from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
 
 CYCLES = 12
 
@@ -260,15 +260,20 @@ def rotate(h: Floats, k: int) -> None:
 
 
 @compiled_in_place
-def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float) -> float:
-    """One cycle on J step = defect, from the current step; returns the norm of the residual that is left.
+def gmres_cycle(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float, first: bool
+) -> float:
+    """One cycle on J step = defect, from the current step, zero if it is the first; returns the norm of what is left.
 
     The last column of the Hessenberg matrix holds the right-hand side.
     """
     basis, h = work.states[BASIS:], work.hessenberg
-    multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
-    for x in range(work.states[STEP].shape[0]):
-        basis[0, x] = work.states[DEFECT, x] - basis[0, x]
+    if first:
+        basis[0] = work.states[DEFECT]
+    else:
+        multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
+        for x in range(work.states[STEP].shape[0]):
+            basis[0, x] = work.states[DEFECT, x] - basis[0, x]
     norm = np.sqrt(dot(basis[0], basis[0]))
     if norm <= target:
         return float(norm)
@@ -278,10 +283,7 @@ def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back
     size = 0
     for k in range(basis.shape[0] - 1):
         multiply(structure, sets, work, far, back, basis[k], basis[k + 1])
-        for i in range(k + 1):
-            h[i, k] = dot(basis[k + 1], basis[i])
-            add_multiple(basis[k + 1], -h[i, k], basis[i])
-        h[k + 1, k] = np.sqrt(dot(basis[k + 1], basis[k + 1]))
+        h[k + 1, k] = orthogonalise(basis, k, h)
         if h[k + 1, k] > 0.0:
             scale_row(basis, k + 1, 1.0 / h[k + 1, k])
         rotate(h, k)
@@ -321,6 +323,6 @@ def newton_step(
     if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
         return
     work.states[STEP][:] = 0.0
-    for _ in range(CYCLES):
-        if gmres_cycle(structure, sets, work, far, back, target) <= 1.01 * target:
+    for cycle in range(CYCLES):
+        if gmres_cycle(structure, sets, work, far, back, target, cycle == 0) <= 1.01 * target:
             return

@@ -1,7 +1,11 @@
 """Operations on rows of a matrix, and sums over them, that neither allocate nor make views."""
 
+import numpy as np
+
 from advmdp.projection.compiled import compiled_sums, unsigned
 from advmdp.projection.types import Floats
+
+BLOCK = 512
 
 
 @compiled_sums
@@ -33,6 +37,33 @@ def add_to_row(
     to, of, here, there = unsigned(y), unsigned(x), unsigned(begin), unsigned(first)
     for j in range(unsigned(size)):
         target[to, there + j] += factor * source[of, here + j]
+
+
+@compiled_sums
+def orthogonalise(basis: Floats, k: int, h: Floats) -> float:
+    """Free row k + 1 of its parts along rows 0 .. k, which are written to column k of h; return what is left of it.
+
+    All products of a block of columns are formed before the next block, so that long rows are read once, not k times.
+    """
+    size, new = basis.shape[1], k + 1
+    for i in range(new):
+        h[i, k] = 0.0
+    for begin in range(0, size, BLOCK):
+        end = min(begin + BLOCK, size)
+        for i in range(new):
+            s = 0.0
+            for x in range(unsigned(begin), unsigned(end)):
+                s += basis[i, x] * basis[new, x]
+            h[i, k] += s
+    squares = 0.0
+    for begin in range(0, size, BLOCK):
+        end = min(begin + BLOCK, size)
+        for i in range(new):
+            for x in range(unsigned(begin), unsigned(end)):
+                basis[new, x] -= h[i, k] * basis[i, x]
+        for x in range(unsigned(begin), unsigned(end)):
+            squares += basis[new, x] * basis[new, x]
+    return float(np.sqrt(squares))
 
 
 @compiled_sums
