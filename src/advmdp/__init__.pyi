@@ -1,8 +1,17 @@
 from . import losses as losses
 from . import plot as plot
+from . import testing as testing
 from .confidence import Box as Box
 from .confidence import L1Ball as L1Ball
 from .confidence import Point as Point
+from .criteria import Composite as Composite
+from .criteria import Criterion as Criterion
+from .criteria import CvxpyCriterion as CvxpyCriterion
+from .criteria import FunctionCriterion as FunctionCriterion
+from .criteria import Risk as Risk
+from .criteria import TotalLoss as TotalLoss
+from .criteria import WorstCase as WorstCase
+from .criteria import criterion_from as criterion_from
 from .errors import AdvMDPError as AdvMDPError
 from .errors import EmptySetError as EmptySetError
 from .errors import InputError as InputError
