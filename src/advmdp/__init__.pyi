@@ -1,3 +1,4 @@
+from . import bounds as bounds
 from . import losses as losses
 from . import plot as plot
 from . import testing as testing
@@ -19,6 +20,14 @@ from .errors import ModelError as ModelError
 from .errors import ProjectionError as ProjectionError
 from .expansion import Expansion as Expansion
 from .expansion import time_expand as time_expand
+from .hindsight import Comparator as Comparator
+from .hindsight import comparator as comparator
+from .learners.base import Learner as Learner
+from .learners.base import load_learner as load_learner
+from .learners.baselines import FollowLeader as FollowLeader
+from .learners.baselines import ReplayLast as ReplayLast
+from .learners.baselines import Uniform as Uniform
+from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .mdp import MDP as MDP
 from .mdp import Trajectory as Trajectory
 from .occupancy_measures import Residuals as Residuals
@@ -30,6 +39,8 @@ from .occupancy_measures import occupancy as occupancy
 from .occupancy_measures import policy_of as policy_of
 from .occupancy_measures import policy_values as policy_values
 from .occupancy_measures import transition_of as transition_of
+from .playing import Game as Game
+from .playing import play as play
 from .policy import deterministic_policy as deterministic_policy
 from .policy import uniform_policy as uniform_policy
 from .projection.projector import Projection as Projection

@@ -8,6 +8,12 @@ Section 4.1 of the paper: Delta(M, i) is the set of occupancy measures whose ind
 :class:`Point` is known dynamics.  Tightness may differ from pair to pair: a radius of 2 or more, or a centre of zeros
 (a pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
 
+Where the sets come from: :class:`Counts` keeps the counters of Algorithm 2, N_i(x, a) and M_i(x'|x, a) up to the start
+of epoch i and n_i, m_i within it.  :func:`l1_set` and :func:`bernstein_set` make of them
+
+    Pbar = M / max(1, N),   epsilon(x, a) = sqrt(2 S ln(T|X||A|/delta) / max(1, N)),  S = |X_{k+1}| or fewer,
+    epsilon(x'|x, a) = 2 sqrt(Pbar u / max(1, N-1)) + 14 u / (3 max(1, N-1)),  u = ln(T|X||A|/delta)
+
 A set is a value.  What a projection needs of it is checked against the skeleton and worked out once, by
 :meth:`RowSet.bounds`, and serves for as long as the set does, which for a learner is an epoch.
 """
@@ -24,7 +30,7 @@ from advmdp.projection.types import RowSets
 from advmdp.skeleton import Skeleton
 from advmdp.tables import TOLERANCE
 
-__all__ = ["Box", "L1Ball", "Point", "RowSet"]
+__all__ = ["Box", "Counts", "L1Ball", "Point", "RowSet", "bernstein_set", "l1_set"]
 
 FREE = 2.0
 """A radius at which an L1 ball around a distribution holds every other distribution."""
@@ -130,6 +136,43 @@ class Point(RowSet):
 
     def some(self, sk: Skeleton) -> FloatArray:
         return self.transition
+
+
+class Counts:
+    """The counters of Algorithm 2: N_i, M_i (``visits``, ``seen``) before the epoch, n_i, m_i (``new_...``) in it."""
+
+    def __init__(self, sk: Skeleton) -> None:
+        self.epoch = 1
+        self.visits, self.new_visits = np.zeros(sk.num_pairs, np.int64), np.zeros(sk.num_pairs, np.int64)
+        self.seen, self.new_seen = np.zeros(sk.num_transitions, np.int64), np.zeros(sk.num_transitions, np.int64)
+
+    def next_epoch(self) -> None:
+        """What was counted in the epoch joins the totals."""
+        self.epoch += 1
+        for old, new in ((self.visits, self.new_visits), (self.seen, self.new_seen)):
+            np.add(old, new, out=old)
+            new[:] = 0
+
+    def center(self, sk: Skeleton) -> FloatArray:
+        """Pbar, a row of zeros where a pair was never visited."""
+        visits: FloatArray = np.maximum(1.0, self.visits)
+        return np.divide(self.seen, sk.over_transitions(visits))
+
+
+def l1_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float, possible: bool) -> L1Ball:
+    """The set of Section 4.1, radii times ``scale``; S counts the ``possible`` successors or the whole next layer."""
+    over = np.diff(sk.transition_ptr) if possible else np.repeat(sk.layer_sizes[1:], np.diff(sk.layer_pair_ptr))
+    radius = scale * np.sqrt(2.0 * over * log_term / np.maximum(1, counts.visits))
+    return L1Ball(counts.center(sk), radius)
+
+
+def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float) -> Box:
+    """Empirical Bernstein bounds on each probability on its own, their widths times ``scale``."""
+    center, fewer = counts.center(sk), np.maximum(1, counts.visits - 1)
+    u = sk.over_transitions(np.broadcast_to(log_term, fewer.shape) / fewer)
+    width = scale * (2.0 * np.sqrt(center * u) + 14.0 / 3.0 * u)
+    width = np.where(sk.over_transitions(counts.visits == 0), 1.0, width)
+    return Box(np.maximum(0.0, center - width), np.minimum(1.0, center + width))
 
 
 _NONE = np.empty(0)

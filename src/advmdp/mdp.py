@@ -31,7 +31,7 @@ from advmdp.tables import (
     no_probability,
 )
 
-__all__ = ["MDP", "Trajectory"]
+__all__ = ["MDP", "Trajectory", "sample_path"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class MDP:
         out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
         uniform = rng.random(2 * steps)
         arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.transition, pi)
-        bad = _sample(*arrays, uniform, out.states, out.pairs, out.transitions)
+        bad = sample_path(*arrays, uniform, out.states, out.pairs, out.transitions)
         if bad >= 0:
             raise broken_policy(sk, pi, bad)
         return out
@@ -254,7 +254,7 @@ def _pick(weights: FloatArray, first: int, last: int, u: float) -> int:
 
 
 @compiled
-def _sample(
+def sample_path(
     pair_ptr: NDArray[np.int64],
     transition_ptr: NDArray[np.int64],
     successor: NDArray[np.int32],

@@ -36,9 +36,11 @@ __all__ = [
     "best_response",
     "expected_losses",
     "flow_residuals",
+    "improve",
     "occupancy",
     "policy_of",
     "policy_values",
+    "push_forward",
     "transition_of",
 ]
 
@@ -72,7 +74,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> Flo
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
     q = np.empty(sk.num_transitions) if out is None else _writable(out, sk.num_transitions)
-    bad = _forward(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, pi, q)
+    mass = np.empty(sk.num_states)
+    bad = push_forward(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, pi, mass, q)
     if bad >= 0:
         raise broken_policy(sk, pi, bad)
     return q
@@ -136,7 +139,7 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
     losses = exact_floats(loss, "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
-    p = _improve(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, policy, values)
+    p = improve(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, policy, values)
     if p >= 0:
         raise _broken_loss(sk, losses, p)
     return policy, float(values[0])
@@ -175,16 +178,17 @@ def _broken_loss(sk: Skeleton, loss: FloatArray, p: int) -> InputError:
 
 
 @compiled
-def _forward(
+def push_forward(
     pair_ptr: Pointers,
     transition_ptr: Pointers,
     successor: NDArray[np.int32],
     transition: FloatArray,
     policy: FloatArray,
+    mass: FloatArray,
     q: FloatArray,
 ) -> int:
     """q = q^{P, pi}, mass pushed on layer by layer; returns -1, or the first state where pi is no distribution."""
-    mass = np.zeros(len(pair_ptr) - 1)
+    mass[:] = 0.0
     mass[0] = 1.0
     for x in range(len(mass) - 1):
         total = row_total(policy, pair_ptr[x], pair_ptr[x + 1])
@@ -233,7 +237,7 @@ def _evaluate(
 
 
 @compiled
-def _improve(
+def improve(
     pair_ptr: Pointers,
     transition_ptr: Pointers,
     successor: NDArray[np.int32],

@@ -114,10 +114,10 @@ class Projector:
         sk = self.skeleton = expect(Skeleton, skeleton, "skeleton")
         if threads is None:
             threads = get_num_threads() if sk.num_transitions >= LARGE else 1
-        self._structure = build_structure(
+        self.structure = build_structure(
             sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, whole("threads", threads, 1)
         )
-        self._work = build_workspace(self._structure)
+        self.memory = build_workspace(self.structure)
         self._known: tuple[RowSet, RowSets] | None = None
 
     def project(
@@ -131,8 +131,8 @@ class Projector:
         allow_unconverged: bool = False,
     ) -> Projection:
         """As :func:`project`, without setting up anew."""
-        sk, work = self.skeleton, self._work
-        weights, sets = self._weights(log_weights), self._sets(rows)
+        sk, work = self.skeleton, self.memory
+        weights, sets = self._weights(log_weights), self.bounds(rows)
         if not isinstance(tolerance, float | int | np.number) or not 0.0 < tolerance < 1.0:
             raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
         limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
@@ -142,7 +142,7 @@ class Projector:
         for beta in (0.0,) if warm_start is None else (self._start(warm_start), 0.0):
             work.states[BETA] = beta
             status, value, gap, residual, _, iterations = solve(
-                self._structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit
+                self.structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit
             )
             if status in (SOLVED, NO_PATH):
                 break
@@ -171,7 +171,7 @@ class Projector:
             raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
         return weights
 
-    def _sets(self, rows: RowSet) -> RowSets:
+    def bounds(self, rows: RowSet) -> RowSets:
         """The bounds of a set, kept for as long as the same one is used."""
         if self._known is None or self._known[0] is not rows:
             self._known = expect(RowSet, rows, "rows"), rows.bounds(self.skeleton)  # type: ignore[type-abstract]

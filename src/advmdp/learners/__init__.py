@@ -1,0 +1,1 @@
+"""The learners, one file each; :mod:`advmdp.learners.base` says what a learner is."""

@@ -1,0 +1,132 @@
+"""Baselines: what anyone would try first.  They know the skeleton, see the whole loss and have no guarantee.
+
+Uniform         chooses at random, always.
+FollowLeader    plays what would have been best so far: the best response to l_1 + ... + l_t.
+ReplayLast      plays what would have been best last time: the best response to l_t alone.
+
+The last two do not know P either: they respond in the estimate Pbar of all visits up to now (uniform over the possible
+successors of a pair never visited), anew after every episode.  ReplayLast is hard to beat where costs persist, so it
+belongs in every comparison; losses that alternate, or that react to the player, ruin both.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.arrays import FloatArray, exact_floats, frozen
+from advmdp.compiled import compiled
+from advmdp.criteria import Criterion, TotalLoss
+from advmdp.errors import InputError
+from advmdp.learners.base import Learner
+from advmdp.learners.episode import Block, World, enter, given_block, no_world
+from advmdp.mdp import Trajectory
+from advmdp.occupancy_measures import improve
+from advmdp.policy import uniform_policy
+from advmdp.skeleton import Skeleton
+
+__all__ = ["FollowLeader", "ReplayLast", "Uniform"]
+
+Ints = NDArray[np.int64]
+
+
+class Memory(NamedTuple):
+    """What was seen: counts, Pbar, the loss that is responded to; and the response."""
+
+    visits: Ints
+    seen: Ints
+    estimate: FloatArray
+    loss: FloatArray
+    policy: FloatArray
+    values: FloatArray  # scratch, over states
+
+
+class Baseline(Learner):
+    """Responds to some of the losses, in the estimated dynamics."""
+
+    keeps = 1.0
+    """What is left of earlier losses when a new one is added."""
+    responds = True
+
+    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None) -> None:
+        super().__init__(skeleton, criterion)
+        if self.criterion != TotalLoss():
+            raise InputError(type(self).__name__, f"criterion {self.criterion!r}", "TotalLoss(), all it can optimise")
+        sk = self.skeleton
+        n = sk.num_transitions
+        uniform_rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))
+        self._memory = Memory(
+            np.zeros(sk.num_pairs, np.int64), np.zeros(n, np.int64), uniform_rows, np.zeros(n), uniform_policy(sk),
+            np.empty(sk.num_states),
+        )  # fmt: skip
+
+    @property
+    def policy(self) -> FloatArray:
+        return frozen(self._memory.policy)
+
+    @property
+    def compiled(self) -> bool:
+        return True
+
+    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        sk = self.skeleton
+        losses = exact_floats(loss, "loss", (sk.num_transitions,))
+        self.play_block(no_world(sk), given_block(sk, trajectory, losses, TotalLoss().terms))
+
+    def play_block(self, world: World, block: Block) -> None:
+        bad = respond(world, block, self._memory, self.keeps, self.responds)
+        if bad >= 0:
+            raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
+        self.episode += len(block.losses)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {name: array for name, array in self._memory._asdict().items() if name != "values"}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        for name, array in self._memory._asdict().items():
+            if name != "values":
+                array[:] = state[name]
+
+
+class Uniform(Baseline):
+    """Chooses at random."""
+
+    responds = False
+
+
+class FollowLeader(Baseline):
+    """Plays what would have been best so far."""
+
+
+class ReplayLast(Baseline):
+    """Plays what would have been best last time."""
+
+    keeps = 0.0
+
+
+@compiled
+def respond(world: World, block: Block, memory: Memory, keeps: float, responds: bool) -> int:
+    """All episodes of the block.  Returns -1, or a pair whose value is not finite."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, memory.policy)
+        if not responds:
+            continue
+        for k in range(block.pairs.shape[1]):
+            p, i = block.pairs[b, k], block.transitions[b, k]
+            memory.visits[p] += 1
+            memory.seen[i] += 1
+            for j in range(world.transition_ptr[p], world.transition_ptr[p + 1]):
+                memory.estimate[j] = memory.seen[j] / memory.visits[p]
+        for i in range(len(memory.loss)):
+            memory.loss[i] = keeps * memory.loss[i] + block.losses[b, i, 0]
+        bad = improve(
+            world.pair_ptr, world.transition_ptr, world.successor, memory.estimate, memory.loss, memory.policy,
+            memory.values,
+        )  # fmt: skip
+        if bad >= 0:
+            return int(bad)
+    return -1

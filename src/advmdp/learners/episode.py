@@ -1,0 +1,120 @@
+"""One episode of Algorithm 1 in compiled code: what every compiled learner shares.
+
+``play_block`` of a learner runs a loop over the episodes of a :class:`Block`; in each it lets :func:`enter` draw the
+trajectory and account for the policy under the true P, and then learns.  The block holds what the adversary and the
+world have in store, a row for each episode, and takes down what every episode cost.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, expect, frozen, integers
+from advmdp.compiled import compiled
+from advmdp.criteria import evaluate_terms
+from advmdp.errors import InputError
+from advmdp.mdp import MDP, Trajectory, sample_path
+from advmdp.occupancy_measures import push_forward
+from advmdp.skeleton import Skeleton
+
+__all__ = ["Block", "World", "enter", "given_block", "make_block", "make_world", "no_world"]
+
+Ints = NDArray[np.int64]
+Path = tuple[Ints, Ints, Ints]
+
+
+class World(NamedTuple):
+    """The skeleton's arrays, and P: empty where the trajectories are given."""
+
+    pair_ptr: Ints
+    transition_ptr: Ints
+    successor: NDArray[np.int32]
+    layer_transition_ptr: Ints
+    transition: FloatArray
+
+
+class Block(NamedTuple):
+    """Some episodes in a row: what they hold, and what they cost."""
+
+    losses: FloatArray  # (B, n, d)
+    uniforms: FloatArray  # (B, 2 L), for the trajectories; (0, 2 L) where these are given
+    account: FloatArray  # the terms of the criterion that is accounted for
+    states: Ints  # (B, L + 1): the trajectories
+    pairs: Ints  # (B, L)
+    transitions: Ints  # (B, L)
+    paid: FloatArray  # f(q^{P, pi_t}; l_t)
+    believed: FloatArray  # f(q_t; l_t) of the learner's own q_t
+    gap: FloatArray  # of the projection after the episode
+    total: FloatArray  # (n, d): the running sum of the losses
+    q: FloatArray  # scratch: q^{P, pi_t}
+    mass: FloatArray  # scratch, over states
+    z: FloatArray  # scratch, over transitions
+
+
+def make_world(mdp: MDP) -> World:
+    sk = mdp.skeleton
+    return World(sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, mdp.transition)
+
+
+def no_world(sk: Skeleton) -> World:
+    """For trajectories that are given."""
+    return World(sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, frozen(np.empty(0)))
+
+
+def make_block(sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray) -> Block:
+    """Episodes with these losses, to be drawn with these uniform numbers."""
+    steps, count = sk.num_layers, len(losses)
+    paths = [np.empty((count, steps + more), np.int64) for more in (1, 0, 0)]
+    return _block(sk, losses, account, total, uniforms, (paths[0], paths[1], paths[2]))
+
+
+def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account: FloatArray) -> Block:
+    """The one episode that went this way."""
+    states, pairs, transitions = _path(sk, trajectory)
+    paths = (states.reshape(1, -1), pairs.reshape(1, -1), transitions.reshape(1, -1))
+    uniforms = np.empty((0, 2 * sk.num_layers))
+    return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, np.empty((0, 0)), uniforms, paths)
+
+
+def _path(sk: Skeleton, trajectory: Trajectory) -> Path:
+    """States, pairs and transitions of a trajectory, which must be one of the skeleton's: kernels count along it."""
+    taken = integers(expect(Trajectory, trajectory, "trajectory").transitions, "trajectory.transitions")
+    if taken.shape != (sk.num_layers,) or taken.min() < 0 or taken.max() >= sk.num_transitions:
+        given = np.array2string(taken, threshold=6)
+        raise InputError("trajectory", f"transitions {given}", f"{sk.num_layers} numbers below {sk.num_transitions}")
+    pairs = np.searchsorted(sk.transition_ptr, taken, side="right") - 1
+    states = np.append(sk.state_of_pair[pairs], sk.num_states - 1)
+    if states[0] != 0 or (sk.successor[taken] != states[1:]).any():
+        raise InputError(
+            "trajectory", f"transitions {taken}", "steps that follow on each other, from the first state on"
+        )
+    return states, pairs, taken
+
+
+def _block(
+    sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray, paths: Path
+) -> Block:
+    count, n = len(losses), sk.num_transitions
+    return Block(
+        frozen(losses.reshape(count, n, -1)), uniforms, frozen(account), *paths, np.zeros(count), np.zeros(count),
+        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n),
+    )  # fmt: skip
+
+
+@compiled
+def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
+    """Episode b: draw its trajectory, account for the policy, add up the losses; nothing if the episode is given."""
+    if len(block.uniforms) == 0:
+        return
+    n, d = block.losses.shape[1], block.losses.shape[2]
+    sample_path(
+        world.pair_ptr, world.transition_ptr, world.successor, world.transition, policy, block.uniforms[b],
+        block.states[b], block.pairs[b], block.transitions[b],
+    )  # fmt: skip
+    push_forward(world.pair_ptr, world.transition_ptr, world.successor, world.transition, policy, block.mass, block.q)
+    loss = block.losses[b]
+    block.paid[b] = evaluate_terms(block.account, world.layer_transition_ptr, block.q, loss, block.z)
+    for i in range(n):
+        for j in range(d):
+            block.total[i, j] += loss[i, j]

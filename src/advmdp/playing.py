@@ -1,0 +1,353 @@
+"""Algorithm 1: a learner against a sequence of losses in a world, and what it cost.
+
+Trajectories are drawn from the stream of the seed that is called "world", 2 L numbers an episode, so any episode can be
+drawn again.  Where the learner's step, the criterion and the losses can, blocks of episodes run in compiled code; else
+one episode at a time runs in Python.  The results are the same to the bit, as they are for any way of cutting a game
+into blocks, and so is a game that was killed and taken up again from its last checkpoint.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from advmdp.arrays import FloatArray, expect, frozen, whole
+from advmdp.criteria import Criterion, TotalLoss
+from advmdp.errors import InputError
+from advmdp.files import read_archive, write_archive
+from advmdp.hindsight import Comparator, Played, comparators, total_comparator
+from advmdp.learners.base import Learner
+from advmdp.learners.episode import make_block, make_world
+from advmdp.losses import Losses
+from advmdp.mdp import MDP, Trajectory, sample_path
+from advmdp.occupancy_measures import occupancy
+from advmdp.regret import Ledger, marks
+from advmdp.streams import stream_key, uniforms
+
+__all__ = ["Game", "play"]
+
+KIND, VERSION = "game", 1
+ENTRIES = 2**19
+"""A block holds at most so many losses at once: 4 MB."""
+LONGEST = 8192
+"""And at most so many episodes, so that progress shows and checkpoints are not far apart."""
+SECONDS = 20.0
+"""Between checkpoints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """What was played, and the account of it."""
+
+    mdp: MDP
+    losses: Losses
+    learner: Learner
+    criterion: Criterion
+    episodes: int
+    seed: int
+    curve: pl.DataFrame
+    """A row at each of the :func:`advmdp.regret.marks`: cumulative loss, comparator, regret and its two parts, the
+    bound of the learner's guarantee, epochs, and the largest gap of a projection so far."""
+    comparator: Comparator
+    """The best fixed policy in hindsight."""
+
+    @property
+    def total_loss(self) -> float:
+        """The sum over episodes of the criterion under the true dynamics."""
+        return float(self.curve["loss"][-1])
+
+    @property
+    def regret(self) -> float:
+        return float(self.curve["regret"][-1])
+
+    def __repr__(self) -> str:
+        return (
+            f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: loss {self.total_loss:,.2f}, "
+            f"best fixed policy {self.comparator.value:,.2f}, regret {self.regret:+,.2f})"
+        )
+
+
+def play(
+    mdp: MDP,
+    losses: Losses,
+    learner: Learner,
+    episodes: int,
+    seed: int = 0,
+    *,
+    progress: bool = False,
+    criterion: Criterion | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    comparator_gap: float = 1e-4,
+) -> Game:
+    """Play ``episodes`` episodes and account for them exactly.
+
+    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal.
+
+    With ``checkpoint``, a file, the game is saved every {seconds:.0f} seconds and when it is interrupted (Ctrl-C), and
+    the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
+    on.  A file of another game is refused.  The learner is handed over as it was made and is moved on by playing.
+    """
+    match = _Match(mdp, losses, learner, seed, criterion, None if checkpoint is None else Path(checkpoint))
+    count = whole("episodes", episodes, 1)
+    if losses.episodes is not None and count > losses.episodes:
+        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
+    if match.path is not None and match.path.exists():
+        match.load()
+    with _shown(progress, count) as show:
+        match.run(count, show)
+    return match.game(count, comparator_gap, progress)
+
+
+play.__doc__ = (play.__doc__ or "").format(seconds=SECONDS)
+
+
+class _Match:
+    """A game in progress."""
+
+    def __init__(
+        self,
+        mdp: MDP,
+        losses: Losses,
+        learner: Learner,
+        seed: int,
+        criterion: Criterion | None,
+        path: Path | None,
+    ) -> None:
+        self.mdp = expect(MDP, mdp, "mdp")
+        self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
+        self.learner = expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+        self.criterion = learner.criterion if criterion is None else criterion
+        self.seed = whole("seed", seed, 0)
+        for name, owner in (("losses", losses), ("learner", learner)):
+            if owner.skeleton != mdp.skeleton:
+                raise InputError(name, f"one over another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
+        self._started = learner.episode
+        self._described = {key: value for key, value in learner.description().items() if key != "episode"}
+        self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
+        self.path = path
+        self.policies: dict[int, FloatArray] | _PolicyLog = {}
+        if losses.memory and self.criterion != TotalLoss():
+            # The comparator will ask for the losses again, and these for the policies that they answered.
+            log = None if path is None else path.with_name(f"{path.name}.policies")
+            self.policies = _PolicyLog(mdp.skeleton.num_pairs, log)
+        self._key = stream_key(seed, "world", "trajectories")
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that determines the game but its length."""
+        sk, losses = self.mdp.skeleton, self.losses
+        first = losses.block(0, min(3, losses.episodes or 3)) if losses.memory == 0 else losses.at(0)
+        said = [type(losses).__name__, repr(losses), self._described, self.criterion.description(), self.seed]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        for array in (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition, first):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def compiled(self) -> bool:
+        """Whether blocks can run in compiled code."""
+        return self.learner.compiled and self.losses.memory == 0 and self.criterion.terms is not None
+
+    def run(self, episodes: int, show: Callable[[int], None]) -> None:
+        """Play on up to ``episodes``, and save from time to time where there is a file for it."""
+        if self.path is None:
+            for done in self._blocks(episodes):
+                show(done)
+            return
+        saved = time.monotonic()
+        with _patient() as asked:
+            for done in self._blocks(episodes):
+                show(done)
+                if asked() or done == episodes or time.monotonic() - saved > SECONDS:
+                    self.save()
+                    saved = time.monotonic()
+                if asked():
+                    said = f"stopped after {done:,} of {episodes:,} episodes, saved in {self.path}"
+                    raise KeyboardInterrupt(f"{said}; the same call with this checkpoint goes on from there")
+
+    def _blocks(self, episodes: int) -> Iterator[int]:
+        """Play on up to ``episodes`` in blocks that end at the marks; gives how many were played after each."""
+        stops = marks(episodes)
+        length = max(1, min(LONGEST, ENTRIES // self.ledger.total.size))
+        # A line at the end of a shorter game is none of this one's.
+        self.ledger.lines = [line for line in self.ledger.lines if line["episode"] in stops]
+        while self.ledger.episodes < episodes:
+            t = self.ledger.episodes
+            mark = int(stops[np.searchsorted(stops, t, side="right")])
+            stop = min(mark, t + length)
+            self._block(t, stop)
+            if stop == mark:
+                self._mark()
+            yield stop
+
+    def _block(self, first: int, stop: int) -> None:
+        drawn = uniforms(self._key, first, stop - first, 2 * self.mdp.skeleton.num_layers)
+        if self.compiled:
+            terms = self.criterion.terms
+            assert terms is not None
+            losses = self.losses.block(first, stop)
+            block = make_block(self.mdp.skeleton, losses, terms, self.ledger.total, drawn)
+            self.learner.play_block(make_world(self.mdp), block)
+            believed = block.paid if self.learner.q is None else block.believed
+            self.ledger.add(block.paid, believed, block.gap)
+        else:
+            for t in range(first, stop):
+                self._episode(t, drawn[t - first])
+
+    def _episode(self, t: int, drawn: FloatArray) -> None:
+        sk, learner, total = self.mdp.skeleton, self.learner, self.ledger.total
+        policy = np.array(learner.policy)
+        loss = self.losses.at(t, self.policies)
+        paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
+        believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
+        trajectory = self._trajectory(policy, drawn)
+        total += loss.reshape(total.shape)
+        seen = loss if learner.sees == "full" else loss[trajectory.transitions]
+        learner.update(trajectory, frozen(seen))
+        if self.losses.memory:
+            self.policies[t] = policy
+            if isinstance(self.policies, dict):
+                self.policies.pop(t - self.losses.memory, None)
+        self.ledger.add(np.array([paid]), np.array([believed]), np.array([learner.gap]))
+
+    def _trajectory(self, policy: FloatArray, drawn: FloatArray) -> Trajectory:
+        sk, steps = self.mdp.skeleton, self.mdp.skeleton.num_layers
+        out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
+        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition, policy)
+        sample_path(*arrays, drawn, out.states, out.pairs, out.transitions)
+        return out
+
+    def _mark(self) -> None:
+        """The ledger's line, with the comparator where that costs next to nothing."""
+        more = {"epochs": float(self.learner.epochs)}
+        if self.criterion == TotalLoss():
+            more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
+        self.ledger.mark(**more)
+
+    def game(self, episodes: int, gap: float, progress: bool) -> Game:
+        """The account of the game up to its end."""
+        if self.ledger.episodes > episodes:
+            given = f"{episodes}, but {self.ledger.episodes} are played"
+            raise InputError("episodes", given, f"{self.ledger.episodes} or more, or another checkpoint")
+        lines = pl.DataFrame(self.ledger.lines)
+        if self.criterion == TotalLoss():
+            best = total_comparator(self.mdp, self.ledger.total[:, 0], episodes)
+            lines = lines.with_columns(comparator_gap=pl.lit(0.0))
+        else:
+            source = self.losses if self.losses.memory == 0 else Played(self.losses, self.policies)
+            prefixes = lines["episode"].cast(pl.Int64).to_list()
+            with _shown(progress, 1, "comparator") as show:
+                found = comparators(self.mdp, source, self.criterion, prefixes, gap=gap, progress=show)
+            best = found[-1]
+            columns = {"comparator": [one.value for one in found], "comparator_gap": [one.gap for one in found]}
+            lines = lines.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+        return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, self._curve(lines), best)
+
+    def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:
+        loss, believed, best = pl.col("loss"), pl.col("believed"), pl.col("comparator")
+        bound = pl.Series("bound", [self.learner.bound(int(t)) for t in lines["episode"]])
+        return lines.with_columns(bound).select(
+            pl.col("episode").cast(pl.Int64), loss, best, regret=loss - best, regret_approximation=loss - believed,
+            regret_online=believed - best, bound=pl.col("bound"), epochs=pl.col("epochs").cast(pl.Int64),
+            projection_gap=pl.col("projection_gap"), comparator_gap=pl.col("comparator_gap"),
+        )  # fmt: skip
+
+    def save(self) -> None:
+        assert self.path is not None
+        numbers, arrays = self.ledger.state()
+        recent = self.policies if isinstance(self.policies, dict) else {}
+        if isinstance(self.policies, _PolicyLog):
+            self.policies.sync()
+        about = {"kind": KIND, "version": VERSION, "identity": self.identity, "started": self._started}
+        about |= {"ledger": numbers, "policies": sorted(recent)}
+        kept = {f"state/{name}": array for name, array in self.learner.state().items()}
+        kept |= {"policies": np.array([recent[t] for t in sorted(recent)])}
+        write_archive(self.path, about, {**arrays, **kept})
+
+    def load(self) -> None:
+        """Take the game up from its checkpoint."""
+        assert self.path is not None
+        path = self.path
+        about, arrays = read_archive(path, KIND, VERSION)
+        if about.get("identity") != self.identity or about.get("started") != self._started:
+            expected = "a checkpoint of this world, these losses, this learner and this seed"
+            raise InputError(f"{path}", "the checkpoint of another game", expected)
+        self.ledger = Ledger.of(about["ledger"], arrays)
+        if isinstance(self.policies, dict):
+            self.policies = dict(zip(about["policies"], arrays["policies"], strict=True))
+        self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
+        self.learner.episode = self._started + self.ledger.episodes
+
+
+@contextmanager
+def _shown(progress: bool, count: float, title: str = "playing") -> Iterator[Callable[[float], None]]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not (progress and sys.stderr.isatty()):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=count)
+        yield lambda done: bar.update(task, completed=done)
+
+
+class _PolicyLog:
+    """The policies of a game by episode, in a file: beside the checkpoint, or one that vanishes with the game."""
+
+    def __init__(self, pairs: int, path: Path | None) -> None:
+        self._width = 8 * pairs
+        self.path = path
+        if path is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (open for as long as the game)
+        else:
+            path.touch()
+            self._file = open(path, "r+b")  # noqa: SIM115
+
+    def __setitem__(self, t: int, policy: FloatArray) -> None:
+        self._file.seek(t * self._width)
+        self._file.write(policy.tobytes())
+
+    def __getitem__(self, t: int) -> FloatArray:
+        self._file.seek(t * self._width)
+        row = self._file.read(self._width)
+        if len(row) < self._width:
+            raise LookupError(t)
+        return np.frombuffer(row)
+
+    def sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+@contextmanager
+def _patient() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C waits until it is asked for: an episode half entered in the ledger must not be saved."""
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # only the main thread is ever interrupted
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
