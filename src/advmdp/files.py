@@ -50,7 +50,7 @@ def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[di
     """What :func:`write_archive` wrote; ``about`` must name this kind, and this version or an older one."""
     expected = f"a file that advmdp saved as a {kind}"
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         about = json.loads(arrays.pop(ABOUT).tobytes())
     except FileNotFoundError:

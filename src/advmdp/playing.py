@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -104,11 +104,12 @@ def play(
     count = whole("episodes", episodes, 1)
     if losses.episodes is not None and count > losses.episodes:
         raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
-    if match.path is not None and match.path.exists():
-        match.load()
-    with _shown(progress, count) as show:
-        match.run(count, show)
-    return match.game(count, comparator_gap, progress)
+    with closing(match):
+        if match.path is not None and match.path.exists():
+            match.load()
+        with _shown(progress, count) as show:
+            match.run(count, show)
+        return match.game(count, comparator_gap, progress)
 
 
 play.__doc__ = (play.__doc__ or "").format(seconds=SECONDS)
@@ -144,6 +145,10 @@ class _Match:
             log = None if path is None else path.with_name(f"{path.name}.policies")
             self.policies = _PolicyLog(mdp.skeleton.num_pairs, log)
         self._key = stream_key(seed, "world", "trajectories")
+
+    def close(self) -> None:
+        if isinstance(self.policies, _PolicyLog):
+            self.policies.close()
 
     @cached_property
     def identity(self) -> str:
@@ -328,6 +333,9 @@ class _PolicyLog:
         if len(row) < self._width:
             raise LookupError(t)
         return np.frombuffer(row)
+
+    def close(self) -> None:
+        self._file.close()
 
     def sync(self) -> None:
         self._file.flush()

@@ -181,6 +181,8 @@ class UCOREPS(Learner):
     def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
         sk, terms = self.skeleton, self.criterion.terms
         losses = floats(loss, "loss")
+        if not np.isfinite(losses).all():
+            raise InputError("loss", f"{losses[~np.isfinite(losses)][0]}", "finite numbers")
         if terms is None:
             # A criterion in Python gives its subgradient here; a linear one with that gradient does the rest.
             losses, terms = self.criterion.subgradient(sk, self.q, losses), LINEAR

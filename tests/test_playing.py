@@ -1,0 +1,292 @@
+"""Playing: the account is exact, blocks and loops agree to the bit, and what was killed goes on as if it had not."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+import advmdp as am
+from advmdp import playing
+from advmdp.regret import marks
+from tests.strategies import build_mdp
+
+MDP = build_mdp([1, 2, 3, 1], np.random.default_rng(1), 3, zeros=True)
+SK = MDP.skeleton
+SWITCHING = am.losses.Switching(SK, period=7, seed=3)
+ADAPTIVE = am.losses.Adaptive(SK, seed=3, memory=3)
+
+
+class InPython(am.UCOREPS):
+    """The same learner, one episode at a time."""
+
+    @property
+    def compiled(self) -> bool:
+        return False
+
+
+class FollowerInPython(am.FollowLeader):
+    @property
+    def compiled(self) -> bool:
+        return False
+
+
+def learner(kind: type = am.UCOREPS, **options) -> am.UCOREPS:
+    return kind(SK, **{"horizon": 300, "eta": 0.2, "confidence_scale": 0.2, **options})
+
+
+def same(a: am.Game, b: am.Game) -> None:
+    assert a.curve.equals(b.curve)
+    assert a.comparator.policy.tobytes() == b.comparator.policy.tobytes()
+    states = a.learner.state(), b.learner.state()
+    assert states[0].keys() == states[1].keys()
+    for name in states[0]:
+        assert states[0][name].tobytes() == states[1][name].tobytes(), name
+
+
+def policies(sk: am.Skeleton) -> list[np.ndarray]:
+    """All deterministic ones."""
+    choices = product(*(range(count) for count in np.diff(sk.pair_ptr)[:-1]))
+    return [am.deterministic_policy(sk, choice) for choice in choices]
+
+
+@pytest.mark.parametrize("losses", [SWITCHING, ADAPTIVE], ids=["switching", "adaptive"])
+def test_the_account_is_exact(losses: am.losses.Losses) -> None:
+    """Worked out again, episode by episode, with policies enumerated for the comparator."""
+    game = am.play(MDP, losses, learner(), 60, seed=5)
+    again, rng_row = learner(), []
+    paid = believed = 0.0
+    total, played, expected = np.zeros(SK.num_transitions), [], {}
+    uniforms = am.streams.uniforms(am.streams.stream_key(5, "world", "trajectories"), 0, 60, 2 * SK.num_layers)
+    for t in range(60):
+        loss = losses.at(t, played)
+        paid += am.occupancy(MDP, again.policy) @ loss
+        believed += again.q @ loss
+        played.append(np.array(again.policy))
+        total += loss
+        best = min(am.occupancy(MDP, pi) @ total for pi in policies(SK))
+        expected[t + 1] = (paid, best, paid - best, paid - believed, believed - best, again.epochs)
+        again.update(MDP.sample(again.policy, Fixed(uniforms[t])), loss)
+        expected[t + 1] = (*expected[t + 1][:5], again.epochs)
+    assert not rng_row
+    columns = ["loss", "comparator", "regret", "regret_approximation", "regret_online", "epochs"]
+    for row in game.curve.iter_rows(named=True):
+        assert_allclose([row[name] for name in columns], expected[row["episode"]], rtol=1e-10, atol=1e-10)
+    assert game.total_loss == pytest.approx(paid)
+    assert game.regret == pytest.approx(paid - best)
+    assert am.occupancy(MDP, game.comparator.policy) @ total == pytest.approx(best)
+    assert game.comparator.gap == 0.0
+    assert game.curve["projection_gap"].max() <= 1e-9
+
+
+class Fixed(np.random.Generator):
+    """A generator whose next numbers are known."""
+
+    def __init__(self, numbers: np.ndarray) -> None:
+        super().__init__(np.random.Philox(0))
+        self.numbers = numbers
+
+    def random(self, size: int) -> np.ndarray:
+        assert size == len(self.numbers)
+        return self.numbers
+
+
+@pytest.mark.parametrize("criterion", [am.TotalLoss(), am.Risk(0.5, 2.0), am.WorstCase()])
+@pytest.mark.parametrize("options", [{}, {"confidence": "bernstein", "share": 0.01, "horizon": None, "eta": "theory"}])
+def test_compiled_blocks_and_a_loop_in_python_agree_to_the_bit(criterion: am.Criterion, options: dict) -> None:
+    losses = am.losses.Switching(SK, period=7, seed=3, dimensions=2) if criterion == am.WorstCase() else SWITCHING
+    games = [
+        am.play(MDP, losses, learner(kind, criterion=criterion, **options), 150) for kind in (am.UCOREPS, InPython)
+    ]
+    same(*games)
+
+
+def test_so_do_the_baselines() -> None:
+    same(*(am.play(MDP, SWITCHING, kind(SK), 150) for kind in (am.FollowLeader, FollowerInPython)))
+
+
+@pytest.mark.parametrize("entries", [1, 40, 1000])
+def test_it_does_not_matter_how_a_game_is_cut_into_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+    whole = am.play(MDP, SWITCHING, learner(), 150)
+    monkeypatch.setattr(playing, "ENTRIES", entries)
+    same(whole, am.play(MDP, SWITCHING, learner(), 150))
+
+
+def test_the_same_seed_plays_the_same_game_and_another_another() -> None:
+    first, again, other = (am.play(MDP, SWITCHING, learner(), 100, seed=seed) for seed in (4, 4, 5))
+    same(first, again)
+    assert first.total_loss != other.total_loss
+
+
+@pytest.mark.parametrize("losses", [SWITCHING, ADAPTIVE], ids=["switching", "adaptive"])
+@pytest.mark.parametrize("criterion", [am.TotalLoss(), am.Risk(0.5, 2.0)])
+def test_a_game_taken_up_again_and_played_on_is_the_game_in_one_piece(
+    tmp_path: Path, criterion: am.Criterion, losses: am.losses.Losses
+) -> None:
+    straight = am.play(MDP, losses, learner(criterion=criterion), 120)
+    path = tmp_path / "game.npz"
+    for episodes in (1, 37, 37, 100, 120):
+        last = am.play(MDP, losses, learner(criterion=criterion), episodes, checkpoint=path)
+    same(straight, last)
+
+
+def test_a_checkpoint_of_another_game_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "game.npz"
+    am.play(MDP, SWITCHING, learner(), 20, checkpoint=path)
+    others = {
+        "seed": lambda: am.play(MDP, SWITCHING, learner(), 40, seed=1, checkpoint=path),
+        "losses": lambda: am.play(MDP, am.losses.Switching(SK, period=7, seed=4), learner(), 40, checkpoint=path),
+        "learner": lambda: am.play(MDP, SWITCHING, learner(eta=0.3), 40, checkpoint=path),
+        "world": lambda: am.play(am.MDP(SK, am.transition_of(SK, np.ones(SK.num_transitions))), SWITCHING, learner(),
+                                 40, checkpoint=path),
+    }  # fmt: skip
+    for other in others.values():
+        with pytest.raises(am.InputError, match="another game"):
+            other()
+    with pytest.raises(am.InputError, match="20 or more"):
+        am.play(MDP, SWITCHING, learner(), 10, checkpoint=path)
+
+
+SCRIPT = """
+    import sys
+    import advmdp as am
+    from advmdp import playing
+    playing.SECONDS, playing.ENTRIES = 0.0, 4000
+    mdp = am.MDP.random([1, 3, 3, 1], 3, seed=0)
+    losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    learner = am.UCOREPS(mdp.skeleton, horizon=20_000, confidence_scale=0.3)
+    print("ready", flush=True)
+    game = am.play(mdp, losses, learner, 20_000, checkpoint=sys.argv[1])
+    game.curve.write_parquet(sys.argv[2])
+"""
+
+
+def start(tmp_path: Path, checkpoint: Path, out: Path) -> subprocess.Popen:
+    script = tmp_path / "play.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    arguments = [sys.executable, script, checkpoint, out]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(tmp_path: Path, checkpoint: Path, out: Path) -> None:
+    process = start(tmp_path, checkpoint, out)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    finish(tmp_path, tmp_path / "undisturbed.npz", tmp_path / "a.parquet")
+    rng, killed = np.random.default_rng(), 0
+    for _ in range(5):
+        process = start(tmp_path, tmp_path / "killed.npz", tmp_path / "b.parquet")
+        process.stdout.readline()
+        time.sleep(rng.uniform(0.0, 0.6))
+        killed += process.poll() is None
+        process.kill()
+        process.communicate()
+    assert killed >= 3
+    finish(tmp_path, tmp_path / "killed.npz", tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert (tmp_path / "undisturbed.npz").read_bytes() == (tmp_path / "killed.npz").read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to send")
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path, out = tmp_path / "game.npz", tmp_path / "a.parquet"
+    process = start(tmp_path, path, out)
+    process.stdout.readline()
+    while not path.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "goes on from there" in err
+    assert str(path) in err
+    finish(tmp_path, path, out)
+    assert pl.read_parquet(out)["episode"][-1] == 20_000
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    other = am.MDP.random([1, 2, 1], 2, seed=0)
+    with pytest.raises(am.InputError, match="losses: one over another skeleton"):
+        am.play(MDP, am.losses.Stochastic(other.skeleton), learner(), 10)
+    with pytest.raises(am.InputError, match="learner: one over another skeleton"):
+        am.play(MDP, SWITCHING, am.Uniform(other.skeleton), 10)
+    with pytest.raises(am.InputError, match="at most 5"):
+        am.play(MDP, am.losses.Replay(SK, np.zeros((5, SK.num_pairs))), learner(), 6)
+    with pytest.raises(am.InputError, match="episodes"):
+        am.play(MDP, SWITCHING, learner(), 0)
+    for wrong in ({"mdp": SK}, {"losses": np.zeros(3)}, {"learner": am.UCOREPS}):
+        given = {"mdp": MDP, "losses": SWITCHING, "learner": learner(), **wrong}
+        with pytest.raises(am.InputError, match=next(iter(wrong))):
+            am.play(**given, episodes=3)
+    with pytest.raises(am.InputError, match="TotalLoss"):
+        am.FollowLeader(SK, criterion=am.WorstCase())
+
+
+def test_marks_are_twenty_to_a_decade_and_end_with_the_last() -> None:
+    assert marks(5).tolist() == [1, 2, 3, 4, 5]
+    long = marks(10**6)
+    assert long[-1] == 10**6
+    assert np.count_nonzero((long > 10**4) & (long <= 10**5)) == 20
+    assert set(marks(12_345)) - {12_345} <= set(long)
+
+
+def test_bounds_are_as_printed() -> None:
+    sk = am.Skeleton.dense([1, 2, 3, 1], 4)  # L = 3, |X| = 7, |A| = 4
+    T, delta, F = 1000, 0.1, 2.0
+    log = np.log(T * 7 * 4 / delta)
+    assert am.bounds.total(sk, T, delta, F) == pytest.approx(15 * F * 3 * 7 * np.sqrt(T * 4 * log))
+    both = 2 * np.sqrt(T * np.log(3 / delta)) + 3 * np.sqrt(T * 4 * log)
+    assert am.bounds.approximation(sk, T, delta, F) == pytest.approx(3 * F * 3 * 7 * both)
+    assert am.bounds.online(sk, T, delta, F) == pytest.approx(2 * F * 3 * np.sqrt(2 * T * np.log(7 * 4 / 3)))
+    general = 0.05 * F**2 * 3 * T + 3 * np.log(7**2 * 4 / 3**2) / 0.05
+    assert am.bounds.online(sk, T, delta, F, eta=0.05) == pytest.approx(general)
+    assert am.bounds.corollary(sk, T) == pytest.approx(25 * 3 * 7 * np.sqrt(T * 4 * np.log(T)))
+    with pytest.raises(am.InputError, match="delta"):
+        am.bounds.total(sk, T, 1.5)
+
+
+def test_the_baselines_are_what_they_say() -> None:
+    """Best responses by enumeration, in the estimate of all that was seen."""
+    for kind, kept in ((am.FollowLeader, 1.0), (am.ReplayLast, 0.0)):
+        player, rng = kind(SK), np.random.default_rng(0)
+        total, visits, seen = np.zeros(SK.num_transitions), np.zeros(SK.num_pairs), np.zeros(SK.num_transitions)
+        assert_allclose(player.policy, am.uniform_policy(SK))
+        for t in range(30):
+            path, loss = MDP.sample(player.policy, rng), SWITCHING.at(t)
+            player.update(path, loss)
+            visits[path.pairs] += 1
+            seen[path.transitions] += 1
+            total = kept * total + loss
+            rows = seen / SK.over_transitions(np.maximum(1, visits))
+            unknown = SK.over_transitions(visits == 0)
+            rows[unknown] = SK.over_transitions(1.0 / np.diff(SK.transition_ptr))[unknown]
+            estimate = am.MDP(SK, rows)
+            least = min(am.occupancy(estimate, pi) @ total for pi in policies(SK))
+            assert am.occupancy(estimate, player.policy) @ total == pytest.approx(least)
+    uniform = am.Uniform(SK)
+    uniform.update(MDP.sample(uniform.policy, rng), loss)
+    assert_allclose(uniform.policy, am.uniform_policy(SK))
+
+
+def test_memory_does_not_grow_with_the_number_of_episodes() -> None:
+    import tracemalloc
+
+    def peak(episodes: int) -> int:
+        tracemalloc.start()
+        am.play(MDP, am.losses.Switching(SK, period=3, seed=0), am.FollowLeader(SK), episodes)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    peak(100)
+    assert peak(500_000) < 1.1 * peak(200_000)
