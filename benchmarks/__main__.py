@@ -9,7 +9,7 @@ from importlib import import_module
 
 from rich.console import Console
 
-PARTS = ("foundation", "projection")
+PARTS = ("foundation", "projection", "learning")
 
 
 def main(names: list[str]) -> None:

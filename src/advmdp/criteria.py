@@ -467,7 +467,7 @@ def evaluate_terms(
 
     ``loss`` is (n, d), C-contiguous; d > 1 only where all terms are WORST.  Nothing is checked and nothing allocated.
     One pass for v_k, the sums of q l over the layers, which wait in z, and one for z itself, as the slope of layer k
-    needs the sum of them all; RISK_LEMMA has a pass of its own.  Sums run in the order of the transitions.
+    needs the sum of them all; RISK_LEMMA has a pass of its own.  The order of every sum is fixed.
     """
     worst, total = 0, _layer_sums(layer_transition_ptr, q, loss, 0, z)
     for j in range(1, loss.shape[1]):
@@ -502,10 +502,17 @@ def _layer_sums(
     """v_k = sum of q l[:, j] over layer k, kept at the first place of the layer in z; returns sum_k v_k."""
     total = 0.0
     for k in range(len(layer_transition_ptr) - 1):
-        v = 0.0
-        for i in range(layer_transition_ptr[k], layer_transition_ptr[k + 1]):
+        first, last = layer_transition_ptr[k], layer_transition_ptr[k + 1]
+        v = s = t = u = 0.0  # four sums, so that no addition waits for the one before
+        for i in range(first, last - 3, 4):
             v += q[i] * loss[i, j]
-        z[layer_transition_ptr[k]] = v
+            s += q[i + 1] * loss[i + 1, j]
+            t += q[i + 2] * loss[i + 2, j]
+            u += q[i + 3] * loss[i + 3, j]
+        for i in range(last - (last - first) % 4, last):
+            v += q[i] * loss[i, j]
+        v = (v + s) + (t + u)
+        z[first] = v
         total += v
     return total
 

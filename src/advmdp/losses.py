@@ -12,20 +12,21 @@ The seeded sequences share one construction: a mean m_t(x, a, x') that moves in 
 which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 0 and 1.
 """
 
+import math
 from abc import ABC, abstractmethod
-from math import lcm
 from os import PathLike, fspath
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, expect, floats, fraction, owned, whole
+from advmdp.compiled import compiled
 from advmdp.errors import InputError
 from advmdp.policy import checked_policy, uniform_policy
 from advmdp.replay import read_array, read_file, rescaling
 from advmdp.skeleton import Skeleton
-from advmdp.streams import stream_key, uniforms
+from advmdp.streams import WORDS, Key, counts_of, philox, place, stream_key, to_uniform, uniforms
 
 __all__ = ["Adaptive", "Drifting", "Losses", "Replay", "Stochastic", "Switching"]
 
@@ -82,15 +83,20 @@ class Noisy(Losses):
         self._noise_key = stream_key(seed, "adversary", "noise")
 
     @abstractmethod
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        """The distinct means of the block, a row each in any shape, and for each episode which is its."""
+
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         """The means m_t of the block, of shape (stop - first, *shape)."""
+        rows, which = self._means(first, stop, policies)
+        return rows.reshape(-1, *self.shape)[which]
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        mean = self.expected(first, stop, policies)
-        if self.noise == 0.0:
-            return np.array(mean)
-        u = uniforms(self._noise_key, first, stop - first, int(np.prod(self.shape))).reshape(mean.shape)
-        return mean + self.noise * (2.0 * u - 1.0) * np.minimum(mean, 1.0 - mean)
+        width = math.prod(self.shape)
+        rows, which = self._means(first, stop, policies)
+        losses = np.empty((stop - first, width))
+        _add_noise(self._noise_key, place(first, width), rows.reshape(-1, width), which, self.noise, losses)
+        return losses
 
     def _drawn_means(self, *purpose: str) -> FloatArray:
         """One uniform mean for each pair (and dimension), the same for all its successors."""
@@ -120,8 +126,8 @@ class Stochastic(Noisy):
         super().__init__(skeleton, dimensions, noise, seed)
         self.means = owned(self._drawn_means("means") if means is None else self._given_means(means))
 
-    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
-        return np.broadcast_to(self.means, (stop - first, *self.shape))
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        return self.means, np.zeros(stop - first, np.int64)
 
     def _given_means(self, means: ArrayLike) -> FloatArray:
         sk = self.skeleton
@@ -171,15 +177,15 @@ class Switching(Noisy):
         # Few states take other numbers of turns than ``contexts``; the means repeat when all have come round.
         turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])
         self._turns, self._group = np.unique(turns, return_inverse=True)
-        self._cycle = lcm(*map(int, self._turns))
+        self._cycle = math.lcm(*map(int, self._turns))
 
-    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
         origin, begun = divmod(first, self.period)
         period = (begun + np.arange(stop - first)) // self.period
         phases = [(origin + k) % self._cycle for k in range(int(period.max(initial=-1)) + 1)]
         distinct = {phase: row for row, phase in enumerate(dict.fromkeys(phases))}
-        means = np.array([self._means_of(phase) for phase in distinct]).reshape(-1, *self.shape)
-        return means[np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]]
+        means = np.array([self._means_of(phase) for phase in distinct])
+        return means, np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]
 
     def _means_of(self, phase: int) -> FloatArray:
         """The means while each state's action number ``phase`` (going round) is the good one."""
@@ -201,7 +207,7 @@ class Drifting(Noisy):
         self.period = whole("period", period, 1)
         self._knot_key = stream_key(seed, "adversary", "knots")
 
-    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
         pairs = self.skeleton.num_pairs
         origin, begun = divmod(first, self.period)
         knot, passed = np.divmod(begun + np.arange(stop - first), self.period)
@@ -211,7 +217,7 @@ class Drifting(Noisy):
         means = before + u * u * (3.0 - 2.0 * u) * (after - before)
         widths = np.diff(self.skeleton.transition_ptr)
         by_pair = means.reshape(stop - first, pairs, self.dimensions or 1)
-        return np.repeat(by_pair, widths, axis=1).reshape(stop - first, *self.shape)
+        return np.repeat(by_pair, widths, axis=1), np.arange(stop - first)
 
 
 class Adaptive(Noisy):
@@ -239,12 +245,12 @@ class Adaptive(Noisy):
         self.memory = whole("memory", memory, 1)
         self.base = owned(self._drawn_means("base"))
 
-    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
         means = np.empty((stop - first, *self.shape))
         for row, t in enumerate(range(first, stop)):
             preferred = self.skeleton.over_transitions(self._preferred(t, policies))
             means[row] = ((1.0 - self.strength) * self.base.T + self.strength * preferred).T
-        return means
+        return means, np.arange(stop - first)
 
     def _preferred(self, t: int, policies: Policies | None) -> FloatArray:
         """p_t: the mean of the last policies before t."""
@@ -316,3 +322,23 @@ class Replay(Losses):
             return losses
         pairs = losses.reshape(stop - first, self.skeleton.num_pairs, self.dimensions or 1)
         return np.repeat(pairs, np.diff(self.skeleton.transition_ptr), axis=1)
+
+
+@compiled
+def _add_noise(
+    key: Key, start: Key, means: FloatArray, which: NDArray[np.int64], noise: float, losses: FloatArray
+) -> None:
+    """losses[b] = the mean of episode b of the block, with noise around it, drawn as it is needed."""
+    count, width = losses.shape
+    counts = counts_of(width)
+    for b in range(count):
+        row = which[b]
+        for j in range(0, width, WORDS):
+            if noise == 0.0:
+                for k in range(j, min(j + WORDS, width)):
+                    losses[b, k] = means[row, k]
+                continue
+            words = philox(key, start, b * counts + j // WORDS)
+            for k in range(min(WORDS, width - j)):
+                mean = means[row, j + k]
+                losses[b, j + k] = mean + noise * (2.0 * to_uniform(words[k]) - 1.0) * min(mean, 1.0 - mean)

@@ -1,21 +1,35 @@
 """Named random streams: every draw is a pure function of (seed, purpose, place).
 
-Streams are Philox-4x64 generators, which count instead of remembering: word w of a stream is a function of its key and
-w alone.  The key comes from the user's seed and the names of the purpose ("world", "adversary", ...), so streams of
-different purposes never meet and the order in which they are read does not matter.  Place t of a stream is a row of
-uniform numbers on its own counters, so any row, or block of rows, can be drawn at any time with the same bytes.
+Streams are Philox-4x64 generators (Salmon et al. 2011, ten rounds), which count instead of remembering: word w of a
+stream is a function of its key and w alone.  The key comes from the user's seed and the names of the purpose ("world",
+"adversary", ...), so streams of different purposes never meet and the order in which they are read does not matter.
+Place t of a stream is a row of uniform numbers on its own counters, so any row, or block of rows, can be drawn at any
+time with the same bytes.  The words are those of ``numpy.random.Philox``, drawn here by a kernel that other kernels
+can call.
 """
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from advmdp.arrays import FloatArray, whole
+from advmdp.compiled import compiled
+from advmdp.errors import InputError
 
-__all__ = ["Key", "generator", "stream_key", "uniforms"]
+__all__ = ["WORDS", "Key", "counts_of", "generator", "philox", "place", "stream_key", "to_uniform", "uniforms"]
 
 Key = NDArray[np.uint64]
 
-_WORDS_PER_COUNT = 4
+WORDS = 4
+"""The words of one count."""
+_ROUNDS = 10
+_FACTORS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_BUMPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 
 
 def stream_key(seed: int, *purpose: str) -> Key:
@@ -33,11 +47,67 @@ def generator(seed: int, *purpose: str) -> np.random.Generator:
 
 
 def uniforms(key: Key, first: int, count: int, width: int) -> FloatArray:
-    """Rows ``first`` to ``first + count`` of a stream of rows of ``width`` uniform numbers in [0, 1).
+    """Rows ``first`` to ``first + count`` of a stream of rows of ``width`` uniform numbers in [0, 1)."""
+    rows = np.empty((count, width))
+    _fill_uniforms(key, place(first, width), rows)
+    return rows
 
-    Built on the raw words, whose values NumPy promises to keep, not on its distributions, which may change.
-    """
-    counts = -(-width // _WORDS_PER_COUNT)
-    words = np.random.Philox(counter=first * counts, key=key).random_raw(count * counts * _WORDS_PER_COUNT)
-    rows = words.reshape(count, counts * _WORDS_PER_COUNT)[:, :width]
-    return (rows >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+def place(first: int, width: int) -> Key:
+    """The count with which row ``first`` begins, in two words."""
+    count = first * counts_of(width)
+    if count >= 2**127:
+        raise InputError("episode", f"{first}", f"below {2**127 // counts_of(width)}, where the stream ends")
+    return np.array([count % 2**64, count // 2**64], np.uint64)
+
+
+def _high_product(typingctx: Any, a: Any, b: Any) -> Any:
+    """The upper 64 bits of a product of two 64-bit numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+_high = cast("Callable[[np.uint64, np.uint64], np.uint64]", intrinsic(_high_product))
+Words = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+
+
+@compiled
+def philox(key: Key, start: Key, count: int) -> Words:
+    """The four words ``count`` counts after ``start``, as NumPy has them: it counts once before it draws."""
+    low = start[0] + np.uint64(count + 1)
+    a, b, c, d = low, start[1] + np.uint64(low < start[0]), np.uint64(0), np.uint64(0)
+    k, m = key[0], key[1]
+    for _ in range(_ROUNDS):
+        upper, lower = _high(_FACTORS[0], a), _FACTORS[0] * a
+        upper_c, lower_c = _high(_FACTORS[1], c), _FACTORS[1] * c
+        a, b, c, d = upper_c ^ b ^ k, lower_c, upper ^ d ^ m, lower
+        k, m = k + _BUMPS[0], m + _BUMPS[1]
+    return a, b, c, d
+
+
+@compiled
+def to_uniform(word: np.uint64) -> float:
+    """The upper 53 bits of a word as a number in [0, 1)."""
+    return float(word >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def counts_of(width: int) -> int:
+    """How many counts a row takes: it begins on a new one."""
+    return (width + WORDS - 1) // WORDS
+
+
+@compiled
+def _fill_uniforms(key: Key, start: Key, rows: FloatArray) -> None:
+    width = rows.shape[1]
+    counts = counts_of(width)
+    for r in range(rows.shape[0]):
+        for j in range(0, width, WORDS):
+            words = philox(key, start, r * counts + j // WORDS)
+            for k in range(min(WORDS, width - j)):
+                rows[r, j + k] = to_uniform(words[k])
