@@ -1,23 +1,31 @@
 """What other people's parts must satisfy, put to the test: for the tests of those who write them.
 
 :func:`check_criterion` takes a criterion, plays random worlds, policies and losses at it, and raises an error that
-names the first statement that is broken, with the numbers that break it.
+names the first statement that is broken, with the numbers that break it.  :func:`check_learner` does the same for a
+learner.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from advmdp.arrays import FloatArray, expect, frozen, whole
 from advmdp.criteria import Criterion, evaluate_terms
 from advmdp.errors import InputError, ModelError
-from advmdp.mdp import MDP
-from advmdp.occupancy_measures import occupancy, policy_of, transition_of
+from advmdp.learners.base import Learner, load_learner
+from advmdp.learners.episode import make_block, make_world
+from advmdp.losses import Losses, Switching
+from advmdp.mdp import MDP, Trajectory
+from advmdp.occupancy_measures import flow_residuals, occupancy, policy_of, transition_of
+from advmdp.policy import checked_policy
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator
 
-__all__ = ["check_criterion"]
+__all__ = ["check_criterion", "check_learner"]
 
 SLACK = 1e-10
 """How far an inequality between values may be missed, relative to the size of what it compares: rounding, no more."""
@@ -151,3 +159,120 @@ def _check_inequalities(case: _Case, q: FloatArray, other: FloatArray) -> None:
     # The points come in both orders, so that d is followed by -d and <z, d> is held from both sides.
     ahead = case.value(middle + STEP * direction)
     case.at_most(rise, ahead - value, size, "h <z, d> <= f(q + h d) - f(q)")
+
+
+def check_learner(make: Callable[[Skeleton], Learner], *, episodes: int = 60, seed: int = 0) -> None:
+    """Whether what ``make`` makes of a skeleton is a learner; None if so, else a ModelError.
+
+    In dense and sparse worlds that it is not told, against switching losses, and after every episode:
+
+        the policy is a distribution in every state, and the same each time it is read
+        q, where it believes in one, is an occupancy measure with that policy
+        two learners made alike and told the same agree to the bit
+        the trajectory and the loss it is told are left alone
+        saved, loaded and told the rest, it ends where it would have, to the bit
+        its compiled blocks, where it has any, are its episodes one by one, to the bit
+
+    A learner that sees only the losses along its path is handed nothing else.
+    """
+    if not callable(make):
+        raise InputError("make", f"a {type(make).__name__}", "a function from a skeleton to a learner")
+    count = whole("episodes", episodes, 2)
+    dense, sparse = MDP.random([1, 3, 3, 1], 2, seed), MDP.random([1, 4, 6, 4, 1], 3, seed, branching=2)
+    for number, mdp in enumerate((dense, sparse)):
+        rng = generator(seed, "check_learner", str(number))
+        trial = _Trial(make, mdp, Switching(mdp.skeleton, period=7, seed=seed))
+        story = trial.told(count, rng)
+        trial.check_saving(story, int(rng.integers(1, count)))
+        trial.check_blocks(count, rng)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Learners of one making, in one world."""
+
+    make: Callable[[Skeleton], Learner]
+    mdp: MDP
+    losses: Losses
+
+    def new(self) -> Learner:
+        learner = self.make(self.mdp.skeleton)
+        if not isinstance(learner, Learner):
+            raise InputError("make", f"made a {type(learner).__name__}", "a Learner")
+        return learner
+
+    def broken(self, statement: str, learner: Learner, given: str, expected: str) -> ModelError:
+        where = f"{type(learner).__name__} after {learner.episode} episodes, {self.mdp.skeleton!r}"
+        return ModelError(statement, where, given, expected)
+
+    def told(self, count: int, rng: np.random.Generator) -> list[tuple[Trajectory, FloatArray]]:
+        """Two learners told the same; gives what they were told."""
+        one, other = self.new(), self.new()
+        story: list[tuple[Trajectory, FloatArray]] = []
+        for t in range(count):
+            self.check_policy(one)
+            path = self.mdp.sample(one.policy, rng)
+            loss = self.losses.at(t)
+            seen = loss if one.sees == "full" else loss[path.transitions]
+            before = (path.transitions.copy(), seen.copy())
+            for learner in (one, other):
+                learner.update(path, seen)
+            if not (np.array_equal(before[0], path.transitions) and np.array_equal(before[1], seen)):
+                raise self.broken("what it is told is left alone", one, "another trajectory or loss", "no change")
+            self.check_same("two that are told the same agree", one, other)
+            story.append((path, seen))
+        if one.episode != count:
+            raise self.broken("it counts its episodes", one, f"{one.episode}", f"{count}")
+        return story
+
+    def check_policy(self, learner: Learner) -> None:
+        sk = self.mdp.skeleton
+        try:
+            policy = np.array(checked_policy(sk, learner.policy))
+        except InputError as error:
+            raise self.broken("the policy is a distribution", learner, f"{error}", "one in every state") from None
+        if not np.array_equal(policy, learner.policy):
+            raise self.broken("the policy is the same each time", learner, "another on reading", "the same bits")
+        if (q := learner.q) is None:
+            return
+        miss = flow_residuals(sk, q).largest
+        if not miss <= 1e-9:
+            raise self.broken("q is an occupancy measure", learner, f"a flow that misses by {miss:.3g}", "rounding")
+        pairs: FloatArray = np.add.reduceat(q, sk.transition_ptr[:-1])
+        states: FloatArray = np.add.reduceat(pairs, sk.pair_ptr[:-2])
+        heavy = np.repeat(states > 1e-9, np.diff(sk.pair_ptr)[:-1])
+        if not np.allclose(policy_of(sk, q)[heavy], policy[heavy], atol=1e-6):
+            raise self.broken("the policy is that of q", learner, "another", "pi^q wherever q visits")
+
+    def check_same(self, statement: str, one: Learner, other: Learner) -> None:
+        if one.policy.tobytes() != other.policy.tobytes():
+            apart = float(np.abs(one.policy - other.policy).max())
+            raise self.broken(statement, one, f"policies that differ by {apart:.3g}", "the same bits")
+
+    def check_saving(self, story: list[tuple[Trajectory, FloatArray]], stop: int) -> None:
+        straight, stopped = self.new(), self.new()
+        json.dumps(straight.parameters)
+        for t, (path, seen) in enumerate(story):
+            if t == stop:
+                with TemporaryDirectory() as folder:
+                    stopped.save(Path(folder) / "learner.npz")
+                    make = type(stopped)
+                    stopped = load_learner(Path(folder) / "learner.npz", criterion=stopped.criterion, make=make)
+            straight.update(path, seen)
+            stopped.update(path, seen)
+        self.check_same("saved and loaded it goes on as before", straight, stopped)
+
+    def check_blocks(self, count: int, rng: np.random.Generator) -> None:
+        one, other = self.new(), self.new()
+        if not one.compiled or (terms := one.criterion.terms) is None:
+            return
+        sk = self.mdp.skeleton
+        drawn = rng.random((count, 2 * sk.num_layers))
+        total = np.zeros((sk.num_transitions, 1))
+        block = make_block(sk, self.losses.block(0, count), terms, total, drawn)
+        one.play_block(make_world(self.mdp), block)
+        for t in range(count):
+            path = Trajectory(block.states[t], block.pairs[t], block.transitions[t])
+            loss = self.losses.at(t)
+            other.update(path, loss if other.sees == "full" else loss[path.transitions])
+        self.check_same("compiled blocks are episodes one by one", one, other)

@@ -1,0 +1,118 @@
+"""The kit for other people's learners: it passes ours, and catches each way of being none."""
+
+import numpy as np
+import pytest
+
+import advmdp as am
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda sk: am.UCOREPS(sk, horizon=60, eta=0.2, confidence_scale=0.2),
+        lambda sk: am.UCOREPS(sk, confidence="bernstein", share=0.01, criterion=am.Risk(0.5, 2.0)),
+        am.Uniform,
+        am.FollowLeader,
+        am.ReplayLast,
+    ],
+)
+def test_the_learners_of_this_library_are_learners(make) -> None:
+    am.testing.check_learner(make)
+
+
+class Stuck(am.FollowLeader):
+    """Forgets to count."""
+
+    def update(self, trajectory, loss):
+        super().update(trajectory, loss)
+        self.episode = 0
+
+
+class Moody(am.FollowLeader):
+    """Rolls dice of its own."""
+
+    def update(self, trajectory, loss):
+        super().update(trajectory, loss + np.random.default_rng().random(len(loss)))
+
+
+class Forgetful(am.FollowLeader):
+    """Saves less than it knows."""
+
+    def restore(self, state):
+        super().restore({**state, "loss": 0 * state["loss"]})
+
+
+class Greedy(am.FollowLeader):
+    """Changes what it is shown."""
+
+    def update(self, trajectory, loss):
+        super().update(trajectory, loss)
+        loss[:] = 0.0
+
+
+class Improper(am.FollowLeader):
+    @property
+    def policy(self):
+        return 0.9 * super().policy
+
+
+class Fickle(am.FollowLeader):
+    reads = 0
+
+    @property
+    def policy(self):
+        self.reads += 1
+        first = am.deterministic_policy(self.skeleton, np.zeros(self.skeleton.num_states - 1, int))
+        return super().policy if self.reads % 2 else first
+
+
+class Dreamer(am.FollowLeader):
+    """Believes in what cannot be."""
+
+    @property
+    def q(self):
+        return np.full(self.skeleton.num_transitions, 0.1)
+
+
+class Hypocrite(am.UCOREPS):
+    """Plays another policy than that of its q."""
+
+    @property
+    def policy(self):
+        return am.deterministic_policy(self.skeleton, np.zeros(self.skeleton.num_states - 1, int))
+
+
+class Hasty(am.FollowLeader):
+    """Its blocks are not its episodes."""
+
+    def play_block(self, world, block):
+        super().play_block(world, block)
+        if len(block.losses) > 1:
+            self._memory.policy[:] = am.uniform_policy(self.skeleton)
+
+
+@pytest.mark.parametrize(
+    ("make", "statement"),
+    [
+        (Stuck, "it counts its episodes"),
+        (Moody, "two that are told the same agree"),
+        (Forgetful, "saved and loaded it goes on as before"),
+        (Greedy, "what it is told is left alone"),
+        (Improper, "the policy is a distribution"),
+        (Fickle, "the policy is the same each time"),
+        (Dreamer, "q is an occupancy measure"),
+        (lambda sk: Hypocrite(sk, horizon=60), "the policy is that of q"),
+        (Hasty, "compiled blocks are episodes one by one"),
+    ],
+)
+def test_what_is_no_learner_is_caught(make, statement: str) -> None:
+    with pytest.raises(am.ModelError) as caught:
+        am.testing.check_learner(make)
+    assert caught.value.rule == statement
+
+
+def test_only_functions_that_make_learners_are_taken() -> None:
+    with pytest.raises(am.InputError, match="make"):
+        am.testing.check_learner(am.UCOREPS(am.Skeleton.dense([1, 2, 1], 2)))
+    with pytest.raises(am.InputError, match="made a str"):
+        am.testing.check_learner(lambda sk: "me")
