@@ -241,11 +241,10 @@ class _Source:
         if getattr(losses, "memory", 0):
             raise InputError("losses", f"{losses!r}, which depends on the policies", "Played(losses, policies)")
         self.losses, self.episodes, self.tell = losses, episodes, progress or _nobody
-        n, (_, *shape) = world.sk.num_transitions, np.shape(losses.block(0, 1))
-        if shape[:1] != [n] or len(shape) > 2:
-            raise InputError("losses of episode 0", f"shape {tuple(shape)}", f"({n},) or ({n}, d)")
-        self.shape = tuple(shape)
-        self.dimensions = int(np.prod(shape[1:]))
+        n, self.shape = world.sk.num_transitions, np.shape(losses.block(0, 1))[1:]
+        self.dimensions = int(np.prod(self.shape[1:]))
+        if self.shape[:1] != (n,) or len(self.shape) > 2 or self.dimensions == 0:
+            raise InputError("losses of episode 0", f"shape {self.shape}", f"({n},) or ({n}, d)")
 
     def limited(self, episodes: int, entries: int) -> int:
         """As many episodes as have so many entries, but 1 at the least and ``episodes`` at the most."""
@@ -281,7 +280,7 @@ class _Sample:
     def of(cls, source: _Source, size: int) -> "_Sample":
         """One episode of each of ``size`` stretches of equal length, at random, so that no period is missed."""
         places = np.arange(size) + uniforms(stream_key(0, "hindsight", "sample"), 0, 1, size)[0]
-        episodes = (places * (source.episodes / size)).astype(np.int64).tolist()
+        episodes = np.minimum(places * (source.episodes / size), source.episodes - 1).astype(np.int64).tolist()
         return cls(np.concatenate([source.block(t, t + 1) for t in episodes]))
 
     def block(self, first: int, stop: int, /) -> FloatArray:
@@ -381,7 +380,7 @@ class _Maxima(_Task):
     def add_curvature(self, reduced: FloatArray, x: FloatArray, mu: float, H: FloatArray) -> None:
         totals = _sums(self.whole, reduced.reshape(-1, len(x)), x[None])
         soft = _soft(totals.reshape(reduced.shape[:2]), mu)
-        bent = soft.max(axis=1) < 1.0 - 1e-6  # the others are as good as straight
+        bent = soft.max(axis=1) < 1.0 - 1e-3  # the others are as good as straight
         soft, losses = soft[bent], reduced[bent]
         rows = (losses - (soft[:, :, None] * losses).sum(axis=1, keepdims=True)).reshape(-1, len(x))
         _add_products(self.whole, rows, self.weight / mu * soft.ravel(), np.zeros((1, len(rows))), H)
@@ -462,40 +461,47 @@ def _sums(ptr: Pointers, rows: FloatArray, x: FloatArray) -> FloatArray:
 
 
 @compiled
+def _add_to(total: FloatArray, weight: float, row: FloatArray) -> None:
+    """total += weight row.  Both are slices, contiguous ones, for which the compiler finds vector instructions."""
+    for i in range(len(total)):
+        total[i] += weight * row[i]
+
+
+@compiled
 def _add_sums(ptr: Pointers, rows: FloatArray, columns: FloatArray, v: FloatArray) -> None:
     for k in range(len(ptr) - 1):
         for r in range(len(rows)):
             for p in range(ptr[k], ptr[k + 1]):
-                for j in range(columns.shape[1]):
-                    v[k, r, j] += rows[r, p] * columns[p, j]
+                _add_to(v[k, r], rows[r, p], columns[p])
 
 
 @compiled
 def _add_rows(ptr: Pointers, rows: FloatArray, weights: FloatArray, slopes: FloatArray) -> None:
     """slopes[j] += sum_r weights[k, r, j] rows[r] on ptr[k] .. ptr[k + 1]."""
     for k in range(len(ptr) - 1):
+        first, last = ptr[k], ptr[k + 1]
         for r in range(len(rows)):
             for j in range(len(slopes)):
-                weight = weights[k, r, j]
-                for p in range(ptr[k], ptr[k + 1]):
-                    slopes[j, p] += weight * rows[r, p]
+                _add_to(slopes[j, first:last], weights[k, r, j], rows[r, first:last])
 
 
 @compiled
 def _add_products(
     ptr: Pointers, rows: FloatArray, weights: FloatArray, inner_weights: FloatArray, H: FloatArray
 ) -> None:
-    """H[p, o] += sum_r weights[r] rows[r, p] rows[r, o] for p <= o, and inner_weights[k, r] more where share k has both."""
+    """H[p, o] += sum_r weights[r] rows[r, p] rows[r, o] for p <= o.
+
+    Where p and o both lie in ptr[k] .. ptr[k + 1], the weight is weights[r] + inner_weights[k, r].
+    """
     for k in range(len(ptr) - 1):
-        for p in range(ptr[k], ptr[k + 1]):
+        last = ptr[k + 1]
+        for p in range(ptr[k], last):
             for r in range(len(rows)):
                 outer = weights[r] * rows[r, p]
                 inner = outer + inner_weights[k, r] * rows[r, p]
-                for other in range(p, ptr[k + 1]):
-                    H[p, other] += inner * rows[r, other]
+                _add_to(H[p, p:last], inner, rows[r, p:last])
                 if outer != 0.0:
-                    for other in range(ptr[k + 1], H.shape[1]):
-                        H[p, other] += outer * rows[r, other]
+                    _add_to(H[p, last:], outer, rows[r, last:])
 
 
 def _mirrored(H: FloatArray) -> FloatArray:
