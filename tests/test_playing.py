@@ -109,6 +109,19 @@ def test_compiled_blocks_and_a_loop_in_python_agree_to_the_bit(criterion: am.Cri
     same(*games)
 
 
+class AnswersInPython(am.losses.Adaptive):
+    """The same adversary, asked one episode at a time."""
+
+    reaction = am.losses.Losses.reaction
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": 4, "noise": 0.0, "strength": 0.9}, {"memory": 2, "dimensions": 2}])
+def test_an_adaptive_adversary_answers_alike_in_compiled_code_and_in_python(options: dict) -> None:
+    criterion = am.WorstCase() if "dimensions" in options else am.TotalLoss()
+    kinds = am.losses.Adaptive, AnswersInPython
+    same(*(am.play(MDP, kind(SK, seed=1, **options), learner(criterion=criterion), 150) for kind in kinds))
+
+
 def test_so_do_the_baselines() -> None:
     same(*(am.play(MDP, SWITCHING, kind(SK), 150) for kind in (am.FollowLeader, FollowerInPython)))
 

@@ -15,12 +15,12 @@ which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 
 import math
 from abc import ABC, abstractmethod
 from os import PathLike, fspath
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect, floats, fraction, owned, whole
+from advmdp.arrays import FloatArray, expect, floats, fraction, frozen, owned, whole
 from advmdp.compiled import compiled
 from advmdp.errors import InputError
 from advmdp.policy import checked_policy, uniform_policy
@@ -28,13 +28,28 @@ from advmdp.replay import read_array, read_file, rescaling
 from advmdp.skeleton import Skeleton
 from advmdp.streams import WORDS, Key, counts_of, philox, place, stream_key, to_uniform, uniforms
 
-__all__ = ["Adaptive", "Drifting", "Losses", "Replay", "Stochastic", "Switching"]
+__all__ = ["Adaptive", "Drifting", "Losses", "Reaction", "Replay", "Stochastic", "Switching", "no_reaction", "react"]
 
 
 class Policies(Protocol):
     """The policies played, by episode: a list, an array of rows, or a dictionary that holds only the last few."""
 
     def __getitem__(self, t: int, /) -> ArrayLike: ...
+
+
+class Reaction(NamedTuple):
+    """What an adaptive adversary needs to answer in compiled code, episode by episode of a block."""
+
+    base: FloatArray  # (n, d)
+    strength: float
+    noise: float
+    key: Key
+    start: Key  # where the noise of the block begins
+    before: FloatArray  # the policies of the last episodes before the block; the uniform one where there are none
+    played: int  # how many these are, at most ``memory``
+    memory: int
+    policies: FloatArray  # (B, pairs): those of the block, as they are played
+    losses: FloatArray  # (B, n, d): the answers
 
 
 class Losses(ABC):
@@ -63,6 +78,10 @@ class Losses(ABC):
             expected = "an ascent" if self.episodes is None else f"an ascent up to {self.episodes}"
             raise InputError("episodes", f"{begin} to {end}", expected)
         return self._block(begin, end, policies).reshape(end - begin, *self.shape)
+
+    def reaction(self, first: int, stop: int, policies: Policies) -> Reaction | None:
+        """For a block that is to be played in compiled code: how to answer; None where all is known in advance."""
+        return None
 
     def __repr__(self) -> str:
         told = {k: v for k, v in vars(self).items() if isinstance(v, int | float) and not k.startswith("_")}
@@ -252,6 +271,15 @@ class Adaptive(Noisy):
             means[row] = ((1.0 - self.strength) * self.base.T + self.strength * preferred).T
         return means, np.arange(stop - first)
 
+    def reaction(self, first: int, stop: int, policies: Policies) -> Reaction:
+        sk, d = self.skeleton, self.dimensions or 1
+        before = [checked_policy(sk, policies[s]) for s in range(max(0, first - self.memory), first)]
+        return Reaction(
+            self.base.reshape(-1, d), self.strength, self.noise, self._noise_key, place(first, sk.num_transitions * d),
+            np.array(before or [uniform_policy(sk)]), len(before), self.memory,
+            np.empty((stop - first, sk.num_pairs)), np.empty((stop - first, sk.num_transitions, d)),
+        )  # fmt: skip
+
     def _preferred(self, t: int, policies: Policies | None) -> FloatArray:
         """p_t: the mean of the last policies before t."""
         past = range(max(0, t - self.memory), t)
@@ -342,3 +370,41 @@ def _add_noise(
             for k in range(min(WORDS, width - j)):
                 mean = means[row, j + k]
                 losses[b, j + k] = mean + noise * (2.0 * to_uniform(words[k]) - 1.0) * min(mean, 1.0 - mean)
+
+
+def no_reaction() -> Reaction:
+    """For losses that were there before the policies."""
+    none, key = np.empty((0, 0)), np.zeros(2, np.uint64)
+    return Reaction(frozen(none), 0.0, 0.0, key, key, none, 0, 0, none, np.empty((0, 0, 0)))
+
+
+@compiled
+def react(reaction: Reaction, b: int, policy: FloatArray, transition_ptr: NDArray[np.int64]) -> None:
+    """Write the loss of episode b of the block, as :class:`Adaptive` does, and then take down its policy."""
+    past = min(reaction.memory, reaction.played + b)
+    losses, base = reaction.losses[b], reaction.base
+    width = base.size
+    counts = counts_of(width)
+    words = philox(reaction.key, reaction.start, b * counts)
+    for p in range(len(policy)):
+        preferred = _preference(reaction, b, past, p)
+        for i in range(transition_ptr[p], transition_ptr[p + 1]):
+            for j in range(base.shape[1]):
+                k = i * base.shape[1] + j
+                if k % WORDS == 0:
+                    words = philox(reaction.key, reaction.start, b * counts + k // WORDS)
+                mean = (1.0 - reaction.strength) * base[i, j] + reaction.strength * preferred
+                spread = reaction.noise * (2.0 * to_uniform(words[k % WORDS]) - 1.0) * min(mean, 1.0 - mean)
+                losses[i, j] = mean + spread if reaction.noise > 0.0 else mean
+    reaction.policies[b] = policy
+
+
+@compiled
+def _preference(reaction: Reaction, b: int, past: int, p: int) -> float:
+    """p_t(x, a): the mean of the last ``past`` policies, or the uniform one if there are none."""
+    if past == 0:
+        return float(reaction.before[0, p])
+    total = 0.0
+    for s in range(b - past, b):
+        total += reaction.policies[s, p] if s >= 0 else reaction.before[len(reaction.before) + s, p]
+    return total / past

@@ -164,7 +164,8 @@ class _Match:
     @property
     def compiled(self) -> bool:
         """Whether blocks can run in compiled code."""
-        return self.learner.compiled and self.losses.memory == 0 and self.criterion.terms is not None
+        answers = self.losses.memory == 0 or type(self.losses).reaction is not Losses.reaction
+        return self.learner.compiled and answers and self.criterion.terms is not None
 
     def run(self, episodes: int, show: Callable[[int], None]) -> None:
         """Play on up to ``episodes``, and save from time to time where there is a file for it."""
@@ -203,9 +204,12 @@ class _Match:
         if self.compiled:
             terms = self.criterion.terms
             assert terms is not None
-            losses = self.losses.block(first, stop)
+            reaction = self.losses.reaction(first, stop, self.policies)
+            losses = self.losses.block(first, stop) if reaction is None else reaction
             block = make_block(self.mdp.skeleton, losses, terms, self.ledger.total, drawn)
             self.learner.play_block(make_world(self.mdp), block)
+            for b in range(len(block.reaction.policies)):
+                self._remember(first + b, block.reaction.policies[b])
             believed = block.paid if self.learner.q is None else block.believed
             self.ledger.add(block.paid, believed, block.gap)
         else:
@@ -223,10 +227,14 @@ class _Match:
         seen = loss if learner.sees == "full" else loss[trajectory.transitions]
         learner.update(trajectory, frozen(seen))
         if self.losses.memory:
-            self.policies[t] = policy
-            if isinstance(self.policies, dict):
-                self.policies.pop(t - self.losses.memory, None)
+            self._remember(t, policy)
         self.ledger.add(np.array([paid]), np.array([believed]), np.array([learner.gap]))
+
+    def _remember(self, t: int, policy: FloatArray) -> None:
+        """For losses that answer to the last few policies."""
+        self.policies[t] = policy
+        if isinstance(self.policies, dict):
+            self.policies.pop(t - self.losses.memory, None)
 
     def _trajectory(self, policy: FloatArray, drawn: FloatArray) -> Trajectory:
         sk, steps = self.mdp.skeleton, self.mdp.skeleton.num_layers

@@ -14,6 +14,7 @@ from advmdp.arrays import FloatArray, expect, frozen, integers
 from advmdp.compiled import compiled
 from advmdp.criteria import evaluate_terms
 from advmdp.errors import InputError
+from advmdp.losses import Reaction, no_reaction, react
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import push_forward
 from advmdp.skeleton import Skeleton
@@ -50,6 +51,7 @@ class Block(NamedTuple):
     q: FloatArray  # scratch: q^{P, pi_t}
     mass: FloatArray  # scratch, over states
     z: FloatArray  # scratch, over transitions
+    reaction: Reaction  # of an adaptive adversary, whose answers are the losses
 
 
 def make_world(mdp: MDP) -> World:
@@ -62,11 +64,15 @@ def no_world(sk: Skeleton) -> World:
     return World(sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, frozen(np.empty(0)))
 
 
-def make_block(sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray) -> Block:
-    """Episodes with these losses, to be drawn with these uniform numbers."""
+def make_block(
+    sk: Skeleton, losses: FloatArray | Reaction, account: FloatArray, total: FloatArray, uniforms: FloatArray
+) -> Block:
+    """Episodes with these losses, or losses that react, to be drawn with these uniform numbers."""
+    reaction = losses if isinstance(losses, Reaction) else no_reaction()
+    losses = losses.losses if isinstance(losses, Reaction) else losses
     steps, count = sk.num_layers, len(losses)
     paths = [np.empty((count, steps + more), np.int64) for more in (1, 0, 0)]
-    return _block(sk, losses, account, total, uniforms, (paths[0], paths[1], paths[2]))
+    return _block(sk, losses, account, total, uniforms, (paths[0], paths[1], paths[2]), reaction)
 
 
 def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account: FloatArray) -> Block:
@@ -74,7 +80,8 @@ def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account:
     states, pairs, transitions = _path(sk, trajectory)
     paths = (states.reshape(1, -1), pairs.reshape(1, -1), transitions.reshape(1, -1))
     uniforms = np.empty((0, 2 * sk.num_layers))
-    return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, np.empty((0, 0)), uniforms, paths)
+    losses = loss.reshape(1, sk.num_transitions, -1)
+    return _block(sk, losses, account, np.empty((0, 0)), uniforms, paths, no_reaction())
 
 
 def _path(sk: Skeleton, trajectory: Trajectory) -> Path:
@@ -93,12 +100,13 @@ def _path(sk: Skeleton, trajectory: Trajectory) -> Path:
 
 
 def _block(
-    sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray, paths: Path
-) -> Block:
+    sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray, paths: Path,
+    reaction: Reaction,
+) -> Block:  # fmt: skip
     count, n = len(losses), sk.num_transitions
     return Block(
         frozen(losses.reshape(count, n, -1)), uniforms, frozen(account), *paths, np.zeros(count), np.zeros(count),
-        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n),
+        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n), reaction,
     )  # fmt: skip
 
 
@@ -113,6 +121,8 @@ def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
         block.states[b], block.pairs[b], block.transitions[b],
     )  # fmt: skip
     push_forward(world.pair_ptr, world.transition_ptr, world.successor, world.transition, policy, block.mass, block.q)
+    if len(block.reaction.losses) > 0:
+        react(block.reaction, b, policy, world.transition_ptr)
     loss = block.losses[b]
     block.paid[b] = evaluate_terms(block.account, world.layer_transition_ptr, block.q, loss, block.z)
     for i in range(n):
