@@ -239,6 +239,16 @@ def test_no_loss_no_gap(criterion: am.Criterion) -> None:
     assert comparator(SMALL, Rows(np.zeros((5, 16, 2))), am.WorstCase(), 5).gap == 0.0
 
 
+@pytest.mark.parametrize("criterion", ONE_LOSS, ids=repr)
+def test_a_way_without_loss_is_found(criterion: am.Criterion) -> None:
+    rows = np.ones((6, 16))
+    rows[:, am.occupancy(SMALL, am.deterministic_policy(SMALL.skeleton, [1, 0, 1, 1, 0])) > 0.0] = 0.0
+    found = comparator(SMALL, Rows(rows), criterion, 6)
+    assert found.lower == 0.0
+    assert found.value <= 1e-12
+    assert found.gap <= 1e-4
+
+
 def test_the_same_bytes_again() -> None:
     losses = am.losses.Switching(MIDDLE.skeleton, period=9, seed=1, dimensions=2)
     runs = [comparators(MIDDLE, losses, am.WorstCase(), [50, 12000], gap=1e-3) for _ in range(2)]

@@ -51,7 +51,7 @@ Progress = Callable[[float], object]
 
 GAP = 1e-4
 PASSES = 200
-TINY = float(np.finfo(np.float64).tiny)
+NOTHING, TINY = 1e-9, float(np.finfo(np.float64).tiny)
 
 LONGEST, ENTRIES = 1024, 2**20
 """A block has at most so many episodes and, above one episode, so many numbers."""
@@ -63,7 +63,7 @@ STEPS = (1.0, 0.5)
 """Where to look on Newton's step."""
 TOWARDS = (1.0, 0.5, 0.2)
 """Where to look on the way from the best point known to the one that the lines know little of."""
-FIRST_MU, SHRINK, HARD = 0.3, 0.4, 1e-9
+FIRST_MU, SHRINK, HARD = 0.3, 0.4, 1e-300
 """mu at first; what remains of it when it descends; and a mu with which the worst loss has all the weight."""
 VERTICES, RIDGE = 1000, 1e-12
 
@@ -100,8 +100,11 @@ class Comparator:
 
     @property
     def gap(self) -> float:
-        """(value - lower) / value: no policy pays less by a larger fraction."""
-        return _gap(self.value, self.lower)
+        """(value - lower) / value: no policy pays less by a larger fraction.
+
+        A value of less than 1e-9 an episode counts as that much, as it is rounding that decides there.
+        """
+        return _gap(self.value, self.lower, self.episodes)
 
 
 def comparator(
@@ -168,8 +171,8 @@ def total_comparator(mdp: MDP, total: ArrayLike, episodes: int) -> Comparator:
     return Comparator(frozen(policy), frozen(occupancy(mdp, policy)), value, value, whole("episodes", episodes, 0), 0)
 
 
-def _gap(value: float, lower: float) -> float:
-    return (value - lower) / max(abs(value), TINY)
+def _gap(value: float, lower: float, episodes: int) -> float:
+    return (value - lower) / max(abs(value), NOTHING * max(episodes, 1))
 
 
 def _ascending(episodes: Sequence[int]) -> list[int]:
@@ -206,8 +209,11 @@ class _World:
         policy, least = best_response(self.mdp, self.sk.over_transitions(slope))
         return self.visits(policy), least
 
-    def least_of_lines(self, heights: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """min over x of max_j heights[j] + <slopes[j], x>, by HiGHS: the weights of lines that prove it, and the x."""
+    def least_of_lines(self, heights: FloatArray, slopes: FloatArray, about: float) -> tuple[FloatArray, FloatArray]:
+        """min over x of max_j heights[j] + <slopes[j], x>, by HiGHS: the weights of lines that prove it, and the x.
+
+        HiGHS is exact to some decimals after the point, so numbers are told in units of what the minimum is about.
+        """
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, hstack
 
@@ -216,7 +222,7 @@ class _World:
         leaving = csr_array((np.ones(len(pairs)), (sk.state_of_pair, pairs)), shape=shape)
         entering = csr_array((self.mdp.transition, (sk.successor, sk.over_transitions(pairs))), shape=shape)
         start = np.append(1.0, np.zeros(sk.num_states - 2))
-        scale = max(float(np.abs(slopes).max()), TINY)
+        scale = max(abs(about), 1e-6 * float(np.abs(slopes).max()), TINY)
         answer = linprog(
             np.append(np.zeros(len(pairs)), 1.0),
             A_ub=np.hstack([slopes / scale, np.full((lines, 1), -1.0)]),
@@ -225,6 +231,7 @@ class _World:
             b_eq=start,
             bounds=[(0.0, None)] * len(pairs) + [(None, None)],
             method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         weights = np.maximum(-answer.ineqlin.marginals, 0.0) if answer.status == 0 else np.zeros(lines)
         if not weights.sum() > 0.0:  # the program has an answer; a solver that misses it must not end the search
@@ -623,7 +630,7 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        return self.passes > 0 and _gap(self.value, self.lower) <= self.gap
+        return self.passes > 0 and _gap(self.value, self.lower, self.episodes) <= self.gap
 
     def result(self) -> Comparator:
         q = occupancy(self.world.mdp, self.policy)
@@ -639,7 +646,7 @@ class _Search:
         j = int(np.argmin(values))
         if values[j] < self.value:
             self.value, self.policy, self.best = float(values[j]), self.policies[j], self.points[j]
-        weights, new = self.world.least_of_lines(self.heights, self.slopes)
+        weights, new = self.world.least_of_lines(self.heights, self.slopes, self.value)
         least = float(weights @ self.heights + self.world.best(weights @ self.slopes)[1])
         self.lower = min(max(self.lower, least), self.value)
         if self.done:
