@@ -157,3 +157,43 @@ def test_6_the_constant_15_is_used_up_by_theorem_5_2() -> None:
         log_small, log_large = np.log(steps / delta), np.log(T * states * actions / delta)
         theorem_5_2 = 3 * (2 * np.sqrt(T * log_small) + 3 * np.sqrt(T * actions * log_large))
         assert theorem_5_2 == pytest.approx(15 * np.sqrt(T * actions * log_large), rel=0.01)
+
+
+def test_2_the_learner_starts_an_epoch_only_when_visits_have_doubled() -> None:
+    """In a world with a state that is never reached, for which n >= N holds at 0 >= 0 in every episode."""
+    mdp = am.MDP.dense([np.array([[[1.0, 0.0]]]), np.ones((2, 2, 1))])
+    learner, rng = am.UCOREPS(mdp.skeleton, horizon=1000), np.random.default_rng(0)
+    for _ in range(1000):
+        learner.update(mdp.sample(learner.policy, rng), np.zeros(mdp.skeleton.num_transitions))
+    assert learner.epochs <= 1 + 3 * np.log2(2 * 1000)
+
+
+def test_4_the_learner_projects_onto_the_set_of_the_epoch_to_come() -> None:
+    mdp = am.MDP.random([1, 3, 3, 1], 2, seed=1)
+    sk, eta, rng = mdp.skeleton, 0.5, np.random.default_rng(0)
+    learner, losses = am.UCOREPS(sk, horizon=100, eta=eta, confidence_scale=0.1), am.losses.Stochastic(sk, seed=0)
+    ends = 0
+    for t in range(40):
+        before, old = learner.rows, np.array(learner.log_q)
+        learner.update(mdp.sample(learner.policy, rng), losses.at(t))
+        if learner.rows is not before:
+            ends += 1
+            q = {rows: am.project(sk, old - eta * losses.at(t), rows).q for rows in (learner.rows, before)}
+            assert learner.q == pytest.approx(q[learner.rows], abs=1e-12)
+            assert ends < 10 or np.abs(learner.q - q[before]).max() > 1e-6
+    assert ends > 10
+
+
+def test_5_the_learner_leaves_pairs_without_visits_unconstrained() -> None:
+    mdp = am.MDP.random([1, 4, 4, 1], 3, seed=1)
+    learner = am.UCOREPS(mdp.skeleton, horizon=10, confidence_scale=1e-3)
+    learner.update(mdp.sample(learner.policy, np.random.default_rng(0)), np.zeros(mdp.skeleton.num_transitions))
+    radius = learner.rows.bounds(mdp.skeleton).radius
+    assert np.array_equal(radius >= 2.0, learner.counts.visits == 0)
+
+
+def test_6_the_bounds_are_reported_as_printed_beside_the_trivial_one() -> None:
+    sk = am.Skeleton.dense([1, 5, 5, 5, 5, 1], 4)
+    assert am.bounds.total(sk, 10**5, 0.05) > 5 * am.bounds.trivial(sk, 10**5)
+    small = am.Skeleton.dense([1, 2, 1], 2)
+    assert am.bounds.total(small, 10**6, 0.05) < 0.5 * am.bounds.trivial(small, 10**6)
