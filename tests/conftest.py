@@ -20,5 +20,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None):
-        sk = am.Skeleton.dense([1, 2, 1], 2)
+        mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+        sk = mdp.skeleton
         am.project(sk, np.zeros(8), am.L1Ball(np.zeros(8), np.ones(6)))
+        for learner in (am.UCOREPS(sk, horizon=2), am.FollowLeader(sk)):
+            learner.update(mdp.sample(learner.policy, np.random.default_rng(0)), np.zeros(8))
+            am.play(mdp, am.losses.Switching(sk, period=2), learner, 2)
