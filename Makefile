@@ -14,6 +14,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"advmdp needs Python 3.11 or later; this is {v}: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "Compiling the kernels: two minutes or so, once."
+	@$(BIN)/python -m advmdp.warm
 	@touch $@
 
 demo: $(READY)

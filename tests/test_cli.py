@@ -33,7 +33,10 @@ def test_the_seed_fixes_the_demo(tmp_path: Path) -> None:
 
 def test_the_demo_tells_the_story_its_text_tells() -> None:
     regret = {(row.losses, row.player): row.regret for row in accounts(world(0), 400, seed=0)}
-    assert len(regret) == 10
+    assert len(regret) == 15
+    for kind in ("stochastic", "switching every episode", "adaptive"):
+        others = [r for (other, player), r in regret.items() if other == kind and player != "UC-O-REPS"]
+        assert regret[kind, "UC-O-REPS"] < 0.5 * min(others)
     replay_of_yesterday = {kind.split()[0]: r for (kind, player), r in regret.items() if player == "yesterday's best"}
     assert replay_of_yesterday["drifting"] < 0
     assert replay_of_yesterday["switching"] > 1.5

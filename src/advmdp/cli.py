@@ -51,7 +51,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Fixes the world and the losses; same seed, same numbers.")] = 0,
     out: Annotated[Path, typer.Option(help="The folder for the picture.")] = Path("advmdp-demo"),
 ) -> None:
-    """Every kind of changing loss, two simple players, and their exact regret; a table and a picture."""
+    """UC-O-REPS and two simple habits under every kind of changing loss: their exact regret, and a picture."""
     from advmdp.demo import run
 
     with _told_plainly():

@@ -1,12 +1,13 @@
-"""The demonstration: what two simple habits cost under every kind of changing loss, accounted for exactly.
+"""The demonstration: UC-O-REPS and two simple habits under every kind of changing loss, accounted for exactly.
 
-One random world, five kinds of losses (:mod:`advmdp.losses`), two players: one that chooses at random and one that
-always plays what would have been best yesterday.  Each is held against the best fixed policy in hindsight on the very
-losses it met; the difference is its regret.  Losses that drift slowly are kind to yesterday's best.  Losses that
-alternate, or that react to the player, are not, and that is what the algorithms of this library are for.
+One random world whose probabilities nobody is told, five kinds of losses (:mod:`advmdp.losses`), three players: one
+that chooses at random, one that always plays what would have been best yesterday, and UC-O-REPS with practical parameters.
+Each is held against the best fixed policy in hindsight on the very losses it met; the difference is its regret.  Losses
+that drift slowly are kind to yesterday's best.  Losses that alternate, or that react to the player, are not, and that
+is what UC-O-REPS is for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +16,17 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from advmdp import losses, plot
-from advmdp.arrays import FloatArray
+from advmdp import bounds, losses, plot
 from advmdp.errors import InputError
+from advmdp.learners.base import Learner
+from advmdp.learners.baselines import ReplayLast, Uniform
+from advmdp.learners.uc_o_reps import UCOREPS
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, occupancy
+from advmdp.playing import play
 from advmdp.policy import uniform_policy
 
 __all__ = ["Account", "accounts", "draw", "run", "world"]
-
-Player = Callable[[FloatArray | None], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -60,34 +62,23 @@ def sequences(mdp: MDP, episodes: int, seed: int) -> dict[str, losses.Losses]:
     }
 
 
-def players(mdp: MDP) -> dict[str, Player]:
-    """Each maps yesterday's loss (None on the first day) to a policy for today."""
-    uniform = uniform_policy(mdp.skeleton)
+def players(mdp: MDP, episodes: int) -> dict[str, Learner]:
+    """None of them is told the probabilities."""
+    sk = mdp.skeleton
+    eta = 5.0 * bounds.eta(sk, episodes)
     return {
-        "at random": lambda _: uniform,
-        "yesterday's best": lambda loss: uniform if loss is None else best_response(mdp, loss)[0],
+        "at random": Uniform(sk),
+        "yesterday's best": ReplayLast(sk),
+        "UC-O-REPS": UCOREPS(sk, horizon=episodes, eta=eta, confidence_scale=0.2),
     }
 
 
 def accounts(mdp: MDP, episodes: int, seed: int) -> Iterator[Account]:
     """Every player against every sequence, exactly: expectations over trajectories, not samples of them."""
     for kind, sequence in sequences(mdp, episodes, seed).items():
-        for name, player in players(mdp).items():
-            yield _account(mdp, kind, sequence, name, player, episodes)
-
-
-def _account(mdp: MDP, kind: str, sequence: losses.Losses, name: str, player: Player, episodes: int) -> Account:
-    total = np.zeros(mdp.skeleton.num_transitions)
-    paid = 0.0
-    loss: FloatArray | None = None
-    played: dict[int, FloatArray] = {}
-    for t in range(episodes):
-        policy = player(loss)
-        loss = sequence.at(t, played)
-        paid += float(occupancy(mdp, policy) @ loss)
-        total += loss
-        played = {t: policy}
-    return Account(kind, name, paid / episodes, best_response(mdp, total)[1] / episodes)
+        for name, player in players(mdp, episodes).items():
+            game = play(mdp, sequence, player, episodes, seed)
+            yield Account(kind, name, game.total_loss / episodes, game.comparator.value / episodes)
 
 
 def run(out: Path, episodes: int, seed: int, console: Console) -> None:
@@ -98,7 +89,7 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> None:
         raise InputError("out", f"{out} ({error.strerror})", "a folder that can be made or written to") from None
     mdp = world(seed)
     console.print(f"[bold]A world the player must cross again and again[/]: {mdp}")
-    count = len(sequences(mdp, episodes, seed)) * len(players(mdp))
+    count = len(sequences(mdp, episodes, seed)) * len(players(mdp, episodes))
     shown = track(accounts(mdp, episodes, seed), "playing", count, transient=True, console=console)
     table = Table(title=f"Loss per episode over {episodes:,} episodes of {mdp.skeleton.num_layers} steps, exact")
     for column in ("losses", "player"):
@@ -110,7 +101,7 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> None:
         colour = "green" if row.regret <= 0 else "red"
         kind = "" if row.losses == before else row.losses
         cells = (f"{row.paid:.3f}", f"{row.best_fixed:.3f}", f"[{colour}]{row.regret:+.3f}[/]")
-        table.add_row(kind, row.player, *cells, end_section=kind == "")
+        table.add_row(kind, row.player, *cells, end_section=row.player == "UC-O-REPS")
         before = row.losses
     console.print(table)
     console.print(f"Where the probability goes: [bold]{draw(mdp, seed, out)}[/]", soft_wrap=True)
