@@ -1,10 +1,10 @@
 """The demonstration: UC-O-REPS and two simple habits under every kind of changing loss, accounted for exactly.
 
 One random world whose probabilities nobody is told, five kinds of losses (:mod:`advmdp.losses`), three players: one
-that chooses at random, one that always plays what would have been best yesterday, and UC-O-REPS with practical parameters.
-Each is held against the best fixed policy in hindsight on the very losses it met; the difference is its regret.  Losses
-that drift slowly are kind to yesterday's best.  Losses that alternate, or that react to the player, are not, and that
-is what UC-O-REPS is for.
+that chooses at random, one that always plays what would have been best yesterday, and UC-O-REPS with practical
+parameters.  Each is held against the best fixed policy in hindsight on the very losses it met; the difference is its
+regret.  Losses that drift slowly are kind to yesterday's best.  Losses that alternate, or that react to the player,
+are not, and that is what UC-O-REPS is for.
 """
 
 from collections.abc import Iterator
