@@ -56,3 +56,17 @@ def demo(
 
     with _told_plainly():
         run(out, episodes, seed, Console())
+
+
+@app.command(epilog="Example:  advmdp verify --episodes 20000 --runs 200")
+def verify(
+    episodes: Annotated[int, typer.Option(min=5000, help="T of Theorems 5.1 to 5.3.")] = 10**6,
+    runs: Annotated[int, typer.Option(min=1, help="How many runs a probability is measured on.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes losses and trajectories; same seed, same rows.")] = 0,
+) -> None:
+    """The paper's lemmas and theorems, each checked on live runs; exit code 1 if one fails."""
+    from advmdp.verify import run
+
+    with _told_plainly():
+        if not run(Console(), episodes, runs, seed):
+            raise typer.Exit(1)
