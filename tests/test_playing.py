@@ -245,6 +245,62 @@ def test_what_does_not_fit_together_is_refused() -> None:
         am.FollowLeader(SK, criterion=am.WorstCase())
 
 
+class Odd(am.losses.Losses):
+    """Somebody's own losses, with one that is none."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(SK)
+        self.value = value
+
+    def _block(self, first: int, stop: int, policies: object) -> np.ndarray:
+        losses = np.full((stop - first, SK.num_transitions), 0.5)
+        if first <= 11 < stop:
+            losses[11 - first, 2] = self.value
+        return losses
+
+
+@pytest.mark.parametrize("kind", [am.UCOREPS, InPython])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.5])
+def test_losses_that_are_none_are_named_by_episode_and_place(kind: type, value: float) -> None:
+    with pytest.raises(am.InputError, match=r"loss of episode 11 at layer 0, state 0.*; expected a number from 0 to 1"):
+        am.play(MDP, Odd(value), learner(kind), 30)
+
+
+def test_a_criterion_that_cannot_take_such_losses_is_refused_before_anything_is_played() -> None:
+    several = am.losses.Switching(SK, period=7, seed=3, dimensions=2)
+    for criterion in (am.TotalLoss(), am.Risk(0.5, 2.0)):
+        player = learner(criterion=criterion)
+        with pytest.raises(am.InputError, match="2 losses at once"):
+            am.play(MDP, several, player, 10)
+        with pytest.raises(am.InputError, match="2 losses at once"):
+            player.update(MDP.sample(player.policy, np.random.default_rng(0)), several.at(0))
+        assert player.episode == 0
+        assert player.counts.new_visits.sum() == 0
+
+
+def test_the_comparator_may_be_asked_for_at_the_end_only() -> None:
+    games = [
+        am.play(MDP, SWITCHING, learner(criterion=am.Risk(0.5, 1.5)), 80, comparator_at=at) for at in ("marks", "end")
+    ]
+    assert games[1].regret == pytest.approx(games[0].regret, rel=1e-3)
+    assert games[1].curve["regret"].null_count() == len(games[1].curve) - 1
+    with pytest.raises(am.InputError, match="comparator_at"):
+        am.play(MDP, SWITCHING, learner(), 80, comparator_at="noon")
+
+
+def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
+    paper = am.UCOREPS(SK, horizon=100)
+    assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)
+    for other in (
+        {"horizon": None},
+        {"eta": 0.1},
+        {"confidence_scale": 0.5},
+        {"confidence": "bernstein"},
+        {"share": 0.1},
+    ):
+        assert am.UCOREPS(SK, **{"horizon": 100, **other}).bound(100) == np.inf
+
+
 def test_marks_are_twenty_to_a_decade_and_end_with_the_last() -> None:
     assert marks(5).tolist() == [1, 2, 3, 4, 5]
     long = marks(10**6)

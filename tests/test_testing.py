@@ -32,7 +32,7 @@ class Moody(am.FollowLeader):
     """Rolls dice of its own."""
 
     def update(self, trajectory, loss):
-        super().update(trajectory, loss + np.random.default_rng().random(len(loss)))
+        super().update(trajectory, 0.5 * (loss + np.random.default_rng().random(len(loss))))
 
 
 class Forgetful(am.FollowLeader):

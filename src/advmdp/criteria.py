@@ -72,6 +72,11 @@ class Criterion(ABC):
     def subgradient(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
         """Some z, (n,), with f^C(q'; l) >= f^C(q; l) + <z, q' - q> for every q'."""
 
+    @property
+    def takes_several(self) -> bool:
+        """Whether a loss may be several at once, (n, d): of the built-in criteria only WorstCase knows what to do."""
+        return self.terms is None or bool((self.terms[:, 0] == WORST).all())
+
     @abstractmethod
     def lipschitz(self, sk: Skeleton) -> float:
         """F: no entry of a subgradient is above it in absolute value, for q and losses as they should be."""
@@ -450,7 +455,7 @@ def _evaluated(
 ) -> tuple[float, FloatArray]:
     """The value and the subgradient of a table of terms."""
     measure, losses = _checked(sk, q, loss)
-    if losses.size > sk.num_transitions and (terms[:, 0] != WORST).any():
+    if losses.size > sk.num_transitions and not criterion.takes_several:
         raise InputError(
             f"loss for {criterion!r}", f"{losses.shape[1]} losses at once", "one: only WorstCase takes several"
         )

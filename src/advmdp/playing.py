@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -30,7 +31,7 @@ from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
 from advmdp.hindsight import Comparator, Played, comparators, total_comparator
 from advmdp.learners.base import Learner
-from advmdp.learners.episode import make_block, make_world
+from advmdp.learners.episode import checked_losses, make_block, make_world
 from advmdp.losses import Losses
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import occupancy
@@ -91,6 +92,7 @@ def play(
     criterion: Criterion | None = None,
     checkpoint: str | PathLike[str] | None = None,
     comparator_gap: float = 1e-4,
+    comparator_at: Literal["marks", "end"] = "marks",
 ) -> Game:
     """Play ``episodes`` episodes and account for them exactly.
 
@@ -99,7 +101,12 @@ def play(
     With ``checkpoint``, a file, the game is saved every {seconds:.0f} seconds and when it is interrupted (Ctrl-C), and
     the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
     on.  A file of another game is refused.  The learner is handed over as it was made and is moved on by playing.
+
+    The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
+    ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
     """
+    if comparator_at not in ("marks", "end"):
+        raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
     match = _Match(mdp, losses, learner, seed, criterion, None if checkpoint is None else Path(checkpoint))
     count = whole("episodes", episodes, 1)
     if losses.episodes is not None and count > losses.episodes:
@@ -109,7 +116,7 @@ def play(
             match.load()
         with _shown(progress, count) as show:
             match.run(count, show)
-        return match.game(count, comparator_gap, progress)
+        return match.game(count, comparator_gap, comparator_at == "end", progress)
 
 
 play.__doc__ = (play.__doc__ or "").format(seconds=SECONDS)
@@ -135,6 +142,9 @@ class _Match:
         for name, owner in (("losses", losses), ("learner", learner)):
             if owner.skeleton != mdp.skeleton:
                 raise InputError(name, f"one over another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
+        first = losses.at(0)
+        for one in (learner.criterion, self.criterion):
+            one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
         self._started = learner.episode
         self._described = {key: value for key, value in learner.description().items() if key != "episode"}
         self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
@@ -205,8 +215,9 @@ class _Match:
             terms = self.criterion.terms
             assert terms is not None
             reaction = self.losses.reaction(first, stop, self.policies)
-            losses = self.losses.block(first, stop) if reaction is None else reaction
-            block = make_block(self.mdp.skeleton, losses, terms, self.ledger.total, drawn)
+            if reaction is None:
+                losses = checked_losses(self.mdp.skeleton, self.losses.block(first, stop), first)
+            block = make_block(self.mdp.skeleton, reaction or losses, terms, self.ledger.total, drawn)
             self.learner.play_block(make_world(self.mdp), block)
             for b in range(len(block.reaction.policies)):
                 self._remember(first + b, block.reaction.policies[b])
@@ -219,7 +230,7 @@ class _Match:
     def _episode(self, t: int, drawn: FloatArray) -> None:
         sk, learner, total = self.mdp.skeleton, self.learner, self.ledger.total
         policy = np.array(learner.policy)
-        loss = self.losses.at(t, self.policies)
+        loss = checked_losses(sk, self.losses.at(t, self.policies)[None], t)[0]
         paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
         believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
         trajectory = self._trajectory(policy, drawn)
@@ -250,7 +261,7 @@ class _Match:
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
         self.ledger.mark(**more)
 
-    def game(self, episodes: int, gap: float, progress: bool) -> Game:
+    def game(self, episodes: int, gap: float, at_end: bool, progress: bool) -> Game:
         """The account of the game up to its end."""
         if self.ledger.episodes > episodes:
             given = f"{episodes}, but {self.ledger.episodes} are played"
@@ -261,12 +272,15 @@ class _Match:
             lines = lines.with_columns(comparator_gap=pl.lit(0.0))
         else:
             source = self.losses if self.losses.memory == 0 else Played(self.losses, self.policies)
-            prefixes = lines["episode"].cast(pl.Int64).to_list()
+            prefixes = [episodes] if at_end else lines["episode"].cast(pl.Int64).to_list()
             with _shown(progress, 1, "comparator") as show:
                 found = comparators(self.mdp, source, self.criterion, prefixes, gap=gap, progress=show)
             best = found[-1]
+            empty = [None] * (len(lines) - len(found))
             columns = {"comparator": [one.value for one in found], "comparator_gap": [one.gap for one in found]}
-            lines = lines.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+            lines = lines.with_columns(
+                **{name: pl.Series([*empty, *values], dtype=pl.Float64) for name, values in columns.items()}
+            )
         return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, self._curve(lines), best)
 
     def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from advmdp.compiled import compiled
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.errors import InputError
 from advmdp.learners.base import Learner
-from advmdp.learners.episode import Block, World, enter, given_block, no_world
+from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
 from advmdp.mdp import Trajectory
 from advmdp.occupancy_measures import improve
 from advmdp.policy import uniform_policy
@@ -70,7 +70,7 @@ class Baseline(Learner):
 
     def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
         sk = self.skeleton
-        losses = exact_floats(loss, "loss", (sk.num_transitions,))
+        losses = checked_losses(sk, exact_floats(loss, "loss", (sk.num_transitions,))[None])[0]
         self.play_block(no_world(sk), given_block(sk, trajectory, losses, TotalLoss().terms))
 
     def play_block(self, world: World, block: Block) -> None:

@@ -19,7 +19,7 @@ from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import push_forward
 from advmdp.skeleton import Skeleton
 
-__all__ = ["Block", "World", "enter", "given_block", "make_block", "make_world", "no_world"]
+__all__ = ["Block", "World", "checked_losses", "enter", "given_block", "make_block", "make_world", "no_world"]
 
 Ints = NDArray[np.int64]
 Path = tuple[Ints, Ints, Ints]
@@ -82,6 +82,19 @@ def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account:
     uniforms = np.empty((0, 2 * sk.num_layers))
     losses = loss.reshape(1, sk.num_transitions, -1)
     return _block(sk, losses, account, np.empty((0, 0)), uniforms, paths, no_reaction())
+
+
+def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -> FloatArray:
+    """A stack of losses, each over transitions and within [0, 1], as every guarantee assumes; else an error."""
+    n = sk.num_transitions
+    if losses.ndim not in (2, 3) or losses.shape[1] != n or losses.size == 0:
+        raise InputError("loss", f"shape {losses.shape[1:]}", f"({n},) or ({n}, d)")
+    if not (losses.min() >= 0.0 and losses.max() <= 1.0):  # NaN is neither
+        bad = np.argwhere(~((losses >= 0.0) & (losses <= 1.0)))[0]
+        when = "" if first is None else f" of episode {first + bad[0]}"
+        where = f"loss{when} at {sk.where_transition(int(bad[1]))}"
+        raise InputError(where, f"{losses[tuple(bad)]}", "a number from 0 to 1")
+    return losses
 
 
 def _path(sk: Skeleton, trajectory: Trajectory) -> Path:

@@ -15,6 +15,7 @@ epoch to be played (4), pairs without visits (5).  In a skeleton that is not den
 its occupancy measures, q_1 is the one closest to it.  What makes it work at real horizons is in its parameters.
 """
 
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from advmdp.confidence import Counts, RowSet, bernstein_set, l1_set
 from advmdp.criteria import Criterion, TotalLoss, evaluate_terms
 from advmdp.errors import InputError, ProjectionError
 from advmdp.learners.base import Learner
-from advmdp.learners.episode import Block, World, enter, given_block, no_world
+from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
 from advmdp.mdp import Trajectory
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 from advmdp.projection.solver import SOLVED, solve
@@ -78,7 +79,7 @@ class UCOREPS(Learner):
     promises.  The theory's is made for the worst case; ten times as much often learns faster.
 
     ``confidence`` "l1" is the paper's set; "bernstein" bounds every probability on its own, tighter where rows have few
-    likely successors, at the same level delta (up to constants).  ``successors`` "possible" counts in the radius only
+    likely successors, and holds with probability 1 - 4 delta.  ``successors`` "possible" counts in the radius only
     the successors that the skeleton allows instead of the whole next layer: as valid, since no other can occur, and
     never worse.  ``confidence_scale`` multiplies radii and widths.  Below 1 the sets may miss the truth and the
     theorems no longer apply; 0.1 to 0.3 is what usually pays at horizons people run.
@@ -175,19 +176,20 @@ class UCOREPS(Learner):
         return self._counts.epoch
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 for this many episodes."""
+        """Theorem 5.1 as printed, for so many episodes; infinite with parameters for which it does not hold."""
+        sound = self.horizon is not None and self.confidence == "l1" and self.confidence_scale >= 1.0
+        if not sound or self.eta != "theory" or self.share > 0.0:
+            return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
 
     def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
         sk, terms = self.skeleton, self.criterion.terms
-        losses = floats(loss, "loss")
-        if not np.isfinite(losses).all():
-            raise InputError("loss", f"{losses[~np.isfinite(losses)][0]}", "finite numbers")
+        losses = checked_losses(sk, floats(loss, "loss")[None])[0]
         if terms is None:
             # A criterion in Python gives its subgradient here; a linear one with that gradient does the rest.
             losses, terms = self.criterion.subgradient(sk, self.q, losses), LINEAR
-        elif losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
-            raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
+        elif losses.size > sk.num_transitions and not self.criterion.takes_several:
+            raise InputError(f"loss for {self.criterion!r}", f"{losses.shape[1]} losses at once", "one")
         self._learn(no_world(sk), given_block(sk, trajectory, losses, terms), terms)
 
     @property
