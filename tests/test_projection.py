@@ -428,7 +428,7 @@ def test_empty_sets_are_both_bad_input_and_projection_errors() -> None:
 def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
     case = problem("l1", "dense", 11)
     options = {"max_iterations": 1, "tolerance": 1e-12}
-    with pytest.raises(am.ProjectionError, match="after 1 iterations; the tolerance is 1e-12"):
+    with pytest.raises(am.ProjectionError, match="relative defect .* after 1 iterations; the tolerance is 1e-12"):
         am.project(case.skeleton, case.log_weights, case.rows, **options)
     r = am.project(case.skeleton, case.log_weights, case.rows, **options, allow_unconverged=True)
     assert not r.converged
@@ -581,6 +581,18 @@ def test_states_of_little_mass_count_when_iterations_run_out_and_the_error_says_
         am.project(sk, weights, ball, max_iterations=2)
     enough = am.project(sk, weights, ball, max_iterations=complete.iterations)
     assert_allclose(enough.log_q, complete.log_q, rtol=1e-12)
+
+
+def test_an_entry_below_its_bound_by_less_than_rounding_still_moves() -> None:
+    sk = am.Skeleton.dense([1, 3, 2, 1], 1)
+    lower, upper = np.array([0.48, 0.48, 0.0]), np.array([0.52, 0.52, 0.02])
+    rest = np.tile([0.3, 0.7], 3)
+    box = am.Box([*lower, *rest - 0.2, 1, 1], [*upper, *rest + 0.2, 1, 1])
+    ball = am.L1Ball([0.4, 0.3, 0.3, *rest, 1, 1], [0.6, *[0.2] * 3, 0, 0])
+    for set_, spread in product((box, ball), (100.0, 200.0, 400.0)):
+        weights = np.array([5.0, 0.0, -spread, *np.random.default_rng(1).normal(size=6), 0, 0])
+        weights[3:9] *= 10.0
+        assert am.project(sk, weights, set_).iterations <= 8
 
 
 def test_sorting_in_place() -> None:

@@ -121,7 +121,7 @@ def doubt(work: Work) -> float:
         if work.pairs[LOG_B, pair] < -LEAST:
             cost += work.pairs[LOG_B, pair] - work.pairs[LOG_A, pair]
         total += UNIT * work.share[pair] * cost
-    return EPSILON * (32.0 * total + 4.0 * LIFT * work.log_z.shape[0])
+    return float(EPSILON * (32.0 * total + 4.0 * LIFT * work.log_z.shape[0]))
 
 
 @compiled_sums

@@ -16,6 +16,11 @@ Newton does not settle, the same equations are solved on ln u, by a search over 
 multiplier is only as good as ln u, to 1e-11 where that is 1e5, so the entries that share one are brought to the mass
 that their equation gives them.
 
+Which entries move is read off p. If a box leaves 0.52 to two entries, the first bounded by just that, the other of
+relative weight exp(-200), then both move, though the first is closer to its bound than rounding can tell. Were it taken
+for clipped, the other, left alone, would seem to have nowhere to go, and Newton would creep. So an entry that shares a
+multiplier with others stays a unit in the last place below its bound, and below the centre of a ball.
+
 kappa here is relative to the scale of u that the caller has chosen. Every function returns
 (tight, kappa, ln a, ln b, mass_a, mass_b) and writes p; a row inside its set counts as A, with a = b = 1/sum u; a box
 has only A, with a = s.
@@ -31,6 +36,8 @@ SMALLEST_PART = 1e-130  # a part of sum u below this may have lost entries that 
 NEWTON_PASSES = 40
 UNSETTLED, INSIDE, SETTLED = 0, 1, 2
 LEAST = -1e300
+UNDER, OVER = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # times a number: the one before it, or two; the one after it, or two
+ALMOST = 1.0 + 2.0**-50  # times a bound: what rounding may make of it
 
 
 @compiled_sums
@@ -297,7 +304,8 @@ def project_l1_log(log_u: Floats, center: Floats, log_center: Floats, half: floa
     for j in range(log_u.shape[0]):
         above = np.exp(min(log_a + log_u[j], 700.0))
         below = np.exp(min(log_b + log_u[j], 700.0)) if log_u[j] > -np.inf else 0.0
-        p[j] = max(above, min(center[j], below))
+        limit = UNDER * center[j] if log_center[j] - log_u[j] >= log_b else center[j]
+        p[j] = max(above, min(limit, below))
         if p[j] > center[j]:
             mass_a += p[j]
             target_a += center[j]
@@ -310,10 +318,10 @@ def project_l1_log(log_u: Floats, center: Floats, log_center: Floats, half: floa
     mass_a = mass_b = 0.0
     for j in range(log_u.shape[0]):
         if p[j] > center[j]:
-            p[j] = max(p[j] * factor_a, np.nextafter(center[j], 2.0))
+            p[j] = max(p[j] * factor_a, OVER * center[j])
             mass_a += p[j]
         elif p[j] < center[j]:
-            p[j] = min(p[j] * factor_b, np.nextafter(center[j], 0.0))
+            p[j] = min(p[j] * factor_b, UNDER * center[j])
             mass_b += p[j]
     kappa += mass_a * log_a + (mass_b * log_b if mass_b > 0.0 else 0.0)
     return True, kappa, log_a, log_b, mass_a, mass_b
@@ -414,13 +422,15 @@ def finish_box(
     for j in range(unsigned(size)):
         i = at + j
         v = s * u[j]
-        at_low, at_high = v <= low[i], v >= high[i]
-        value = low[i] if at_low else (high[i] if at_high else v)
+        limit = UNDER * high[i]
+        at_low, at_high = (v <= low[i]) | (low[i] >= limit), v > ALMOST * high[i]
+        inner = v if v < limit else limit
+        value = low[i] if at_low else (high[i] if at_high else inner)
         log_value = log_low[i] if at_low else log_high[i]
         p[i] = value
         bound = at_low | at_high
         clipped += 1 if bound & (log_u[j] > -np.inf) else 0
-        mass += 0.0 if bound else v
+        mass += 0.0 if bound else value
         cost += value * (log_value - log_u[j]) if bound & (value > 0.0) else 0.0
     log_s = np.log(s)
     return clipped > 0, cost + mass * log_s, log_s, log_s, mass, 0.0
@@ -435,19 +445,19 @@ def project_box_log(
     kappa = mass = rest = 0.0
     for j in range(log_u.shape[0]):
         v = np.exp(min(log_s + log_u[j], 700.0))
-        if v > low[j] and v < high[j]:
-            p[j] = v
-            mass += v
-        else:
-            p[j] = low[j] if v <= low[j] else high[j]
+        at_low, at_high = v <= low[j], log_high[j] - log_u[j] < log_s
+        if at_low or at_high:
+            p[j] = low[j] if at_low else high[j]
             rest += p[j]
-            if p[j] > 0.0:
-                kappa += p[j] * ((log_low[j] if v <= low[j] else log_high[j]) - log_u[j])
+            kappa += p[j] * ((log_low[j] if at_low else log_high[j]) - log_u[j]) if p[j] > 0.0 else 0.0
+        else:
+            p[j] = max(min(v, UNDER * high[j]), low[j])
+            mass += p[j]
     factor = correction(1.0 - rest, mass)
     mass = 0.0
     for j in range(log_u.shape[0]):
         if p[j] > low[j] and p[j] < high[j]:
-            p[j] = min(max(p[j] * factor, np.nextafter(low[j], 2.0)), np.nextafter(high[j], 0.0))
+            p[j] = min(max(p[j] * factor, OVER * low[j]), UNDER * high[j])
             mass += p[j]
     return True, kappa + mass * log_s, log_s, log_s, mass, 0.0
 
