@@ -203,7 +203,8 @@ def _tightened(
     Where the lower bounds sum to one, or the upper ones do, the row is a point, freed of rounding.
     """
     others_least, others_most = sk.over_transitions(least) - lower, sk.over_transitions(most) - upper
-    low, high = np.maximum(lower, 1.0 - others_most), np.minimum(upper, 1.0 - others_least)
+    low, high = 1.0 - others_most, 1.0 - others_least
+    low, high = np.where(low > lower + ATTAINED, low, lower), np.where(high < upper - ATTAINED, high, upper)
     at_low, at_high = least >= 1.0 - ATTAINED, most <= 1.0 + ATTAINED
     low_point = lower / sk.over_transitions(np.where(at_low, least, 1.0))
     high_point = upper / sk.over_transitions(np.where(at_high, most, 1.0))

@@ -1,13 +1,21 @@
-"""The answer, rebuilt so that it is feasible to the last bit, and the certificate that comes with it.
+"""The answer, rebuilt so that it is feasible to rounding, and the certificate that comes with it.
 
 From the policy and the rows at beta a forward pass gives mu'(x') = sum mu'(x) pi(a|x) p(x'), hence an occupancy measure
-q' whose flow is conserved exactly: q' = q mu'(x)/mu(x), where mu is the outflow of the dual. Since p ln(p/w) sums to
+q' whose flow is conserved: q' = q mu'(x)/mu(x), where mu is the outflow of the dual. Since p ln(p/w) sums to
 kappa + p.beta over a row,
 
     D(q'||w) + F(beta) = sum_x mu'(x) ln(mu'(x)/mu(x)) - sum_x mu'(x) beta(x) + sum_x' mu'(x') beta(x')
                        = sum_x mu'(x) ln(mu'(x)/mu(x)),
 
 one divergence per layer: not negative, free of cancellation, and an upper bound on how far q' is from the optimum.
+
+Where log w is 1e5, so are beta, ln Z and the offsets of the weights, and their sums are known to 1e-11 only. So q' is
+never made from those: the mass of a state comes from the forward pass, and is divided by numbers of order one and by
+exponentials of differences of offsets, which are exact. Flow is conserved to the rounding of q', not to that of log w.
+The betas above then still meet flows that differ by rounding: a miss of r at x changes the sum by beta(x) r, one of r
+in the sum of layer k by r ln Z_k, one in the sum of a row by r times what its entries cost, kappa relative to their
+largest u, and one in the radius of a ball by r ln(b/a)/2. F itself is a sum of logarithms near 500 ln 2. The gap that
+is reported has all that added (`doubt`): it bounds the difference of the two numbers as they are, not as meant.
 """
 
 import numpy as np
@@ -24,12 +32,14 @@ from advmdp.projection.compiled import (
 from advmdp.projection.dual import UNIT
 from advmdp.projection.exponential import exponential
 from advmdp.projection.parts import Part, part_of
+from advmdp.projection.rows import LEAST
 from advmdp.projection.types import (
     BETA,
     EDGE_PTR,
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
     GROWTH,
+    INFLOW,
     LIFT_OF,
     LOG_A,
     LOG_B,
@@ -40,19 +50,20 @@ from advmdp.projection.types import (
     OFFSET,
     OUTFLOW,
     PAIR_PTR,
-    PRODUCT,
     STATE_OF,
     STATUS,
     TIGHT,
+    TOP,
     Floats,
     Indices,
     RowSets,
     Structure,
     Work,
 )
-from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT
+from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT, LIFT_REST, log_ratio
 
 SMALLEST_FACTOR = 1e-150
+EPSILON = 2.0**-52
 
 
 @compiled_inline
@@ -66,22 +77,22 @@ def divergence(ratio: float) -> float:
 
 @compiled_sums
 def forward_pass(structure: Structure, work: Work) -> float:
-    """lift(x) = ln mu'(x)/mu(x), for masses in range. Returns the gap."""
+    """lift(x) = ln mu'(x)/mu(x), for masses in range; leaves mu', times 2^500, as inflow. Returns the gap."""
     mass, flow, outflow, lift, alive = (
-        work.states[PRODUCT],
+        work.states[INFLOW],
         work.flow,
         work.states[OUTFLOW],
         work.states[LIFT_OF],
         work.alive,
     )
     mass[:] = 0.0
-    mass[0] = outflow[0]
+    mass[0] = 1.0 / UNIT
     gap = 0.0
     for x in range(mass.shape[0] - 1):
         if not alive[x]:
             continue
         ratio = mass[x] / outflow[x]
-        lift[x] = np.log(ratio)
+        lift[x] = np.log(UNIT * mass[x]) - work.states[LOG_OUT, x]
         gap += UNIT * outflow[x] * divergence(ratio)
         here, first = UNIT * mass[x], structure.states[FIRST_OF_STATE, x]
         begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
@@ -95,10 +106,28 @@ def forward_pass(structure: Structure, work: Work) -> float:
     return gap
 
 
+@compiled_inline
+def doubt(work: Work) -> float:
+    """How far D(q'||w) + F(beta) may be from the gap by rounding. Comes before the answer, which overwrites shares."""
+    total = 0.0
+    for log_z in work.log_z:
+        total += abs(log_z)
+    for x in range(work.alive.shape[0]):
+        if work.alive[x]:
+            total += UNIT * work.states[OUTFLOW, x] * abs(work.states[BETA, x])
+    for k in range(work.watched[-1]):
+        pair = work.watched[k]
+        cost = abs(work.pairs[OFFSET, pair] - work.pairs[LOG_MASS, pair] + LIFT)
+        if work.pairs[LOG_B, pair] < -LEAST:
+            cost += work.pairs[LOG_B, pair] - work.pairs[LOG_A, pair]
+        total += UNIT * work.share[pair] * cost
+    return float(EPSILON * (32.0 * total + 4.0 * LIFT * work.log_z.shape[0]))
+
+
 @compiled_sums
 def write_free_row(
     log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, first: int,
-    factor: float, shift: float, log_q: Floats, q: Floats,
+    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
 ) -> float:  # fmt: skip
     """log q and q of a pair whose successors are the states from `first` on; returns the sum of q."""
     s = 0.0
@@ -107,14 +136,14 @@ def write_free_row(
         value = factor * (UNIT * weight[at + j] * growth[there + j])
         s += value
         q[at + j] = value
-        log_q[at + j] = log_w[at + j] + beta[there + j] + shift
+        log_q[at + j] = log_ratio(log_w[at + j], beta[there + j], offset) + shift
     return s
 
 
 @compiled_sums
 def write_free_scattered(
     log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, successor: Indices,
-    factor: float, shift: float, log_q: Floats, q: Floats,
+    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
 ) -> float:  # fmt: skip
     """log q and q of any free pair; returns the sum of q."""
     s = 0.0
@@ -123,7 +152,7 @@ def write_free_scattered(
         value = factor * (UNIT * weight[i] * growth[y])
         s += value
         q[i] = value
-        log_q[i] = log_w[i] + beta[y] + shift
+        log_q[i] = log_ratio(log_w[i], beta[y], offset) + shift
     return s
 
 
@@ -135,22 +164,26 @@ def write_free(structure: Structure, log_w: Floats, work: Work, part: Part, log_
     for x in range(part.first, part.end):
         if not work.alive[x]:
             continue
-        shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
+        log_share = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
         log_factor, factor = np.inf, 0.0  # the pairs of a state mostly share their offset
         for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
             if status[pair] != FREE:
                 continue
-            if log_factor != shift + offsets[pair] + LIFT:
-                log_factor = shift + offsets[pair] + LIFT
+            offset = offsets[pair]
+            if log_factor != log_share + (offset - work.states[TOP, x]):
+                log_factor = log_share + (offset - work.states[TOP, x])
                 factor = exponential(log_factor)
+            shift = log_factor - LIFT
             begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
             first = structure.pairs[FIRST_OF_PAIR, pair]
             scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
             if first >= 0:
-                s = write_free_row(log_w, weight, growth, beta, begin, end - begin, first, scale, shift, log_q, q)
+                s = write_free_row(
+                    log_w, weight, growth, beta, begin, end - begin, first, scale, offset, shift, log_q, q
+                )
             else:
                 s = write_free_scattered(
-                    log_w, weight, growth, beta, begin, end - begin, structure.successor, scale, shift, log_q, q
+                    log_w, weight, growth, beta, begin, end - begin, structure.successor, scale, offset, shift, log_q, q
                 )
             log_pair[pair] = np.log(s)
             if scale != factor:
@@ -202,16 +235,16 @@ def write_watched(
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         first = structure.pairs[FIRST_OF_PAIR, pair]
         shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
-        log_share = shift + work.pairs[LOG_MASS, pair]
+        log_share = shift + (work.pairs[LOG_MASS, pair] - work.states[TOP, x] - LIFT - LIFT_REST)
         log_pair[pair] = log_share
-        log_a, log_b = work.pairs[LOG_A, pair], work.pairs[LOG_B, pair]
+        log_a, log_b, offset = work.pairs[LOG_A, pair], work.pairs[LOG_B, pair], work.pairs[OFFSET, pair]
         if first >= 0:
             at, there = unsigned(begin), unsigned(first)
             for j in range(unsigned(end - begin)):
-                log_u[j] = log_w[at + j] + beta[there + j]
+                log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
         else:
             for i in range(begin, end):
-                log_u[i - begin] = log_w[i] + beta[successor[i]]
+                log_u[i - begin] = log_ratio(log_w[i], beta[successor[i]], offset)
         if not work.marks[TIGHT, pair]:
             at = unsigned(begin)
             for j in range(unsigned(end - begin)):
@@ -266,11 +299,13 @@ def write_part(
     scale_rows(structure, work, part, log_pair)
     for x in range(part.first, part.end):
         first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
+        total = 0.0
         for pair in range(first, last):
-            if work.alive[x]:
-                policy[pair] = exponential(log_pair[pair] - work.states[LIFT_OF, x] - work.states[LOG_OUT, x])
-            else:
-                policy[pair] = 1.0 / (last - first)
+            log_share = log_pair[pair] - work.states[LIFT_OF, x] - work.states[LOG_OUT, x]
+            policy[pair] = exponential(log_share) if work.alive[x] else 0.0
+            total += policy[pair]
+        for pair in range(first, last):
+            policy[pair] = policy[pair] / total if total > 0.0 else 1.0 / (last - first)
 
 
 @compiled_parallel

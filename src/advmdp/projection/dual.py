@@ -50,13 +50,14 @@ from advmdp.projection.types import (
     STATUS,
     TIGHT,
     TOP,
+    VECTORS,
     Floats,
     RowSets,
     Structure,
     U,
     Work,
 )
-from advmdp.projection.weights import FREE, LIFT, MARGIN, fill_weights
+from advmdp.projection.weights import FREE, LIFT, LIFT_REST, MARGIN, fill_weights
 
 UNIT = 2.0**-500
 SMALLEST_MASS = 1e-128  # times 2^500; rows are exact down to exp(-708), far below exp(-640)
@@ -69,6 +70,7 @@ def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Wo
     u, log_u, row, weight = work.scratch[part.number, U], work.scratch[part.number, LOG_U], work.row, work.weight
     beta, growth, pairs, tight = work.states[BETA], work.states[GROWTH], work.pairs, work.marks[TIGHT]
     low, log_low, high, log_high = sets.low, sets.log_low, sets.high, sets.log_high
+    breaks = work.scratch[part.number, VECTORS]  # which Newton's step uses, at another time
     for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
@@ -80,13 +82,13 @@ def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Wo
         if radius == 0.0:
             found = project_point(log_u, low, log_low, begin, end, row)
         elif sets.is_box:
-            found = project_box(u, log_u, low, high, log_low, log_high, begin, end, s, row)
+            found = project_box(u, log_u, low, high, log_low, log_high, begin, end, s, row, breaks)
         else:
-            found = project_l1(u, log_u, low, log_low, begin, end, radius, s, tight[pair] == 1, row)
+            found = project_l1(u, log_u, low, log_low, begin, end, radius, s, tight[pair] == 1, row, breaks)
         tight[pair] = found[0]
         pairs[LOG_MASS, pair] = offset - found[1]
-        pairs[LOG_A, pair] = found[2] - offset
-        pairs[LOG_B, pair] = found[3] - offset
+        pairs[LOG_A, pair] = found[2]
+        pairs[LOG_B, pair] = found[3]
         pairs[MASS_A, pair] = found[4]
         pairs[MASS_B, pair] = found[5]
 
@@ -164,8 +166,8 @@ def normalise(structure: Structure, work: Work, part: Part) -> None:
         largest, z = -np.inf, 0.0
         for x in range(begin, end):
             if alive[x]:
-                work.states[LOG_TOTAL, x] = work.states[TOP, x] + np.log(work.states[OUTFLOW, x])
-                log_out[x] = work.states[LOG_TOTAL, x] - work.states[BETA, x]
+                work.states[LOG_TOTAL, x] = np.log(UNIT * work.states[OUTFLOW, x])
+                log_out[x] = work.states[LOG_TOTAL, x] + LIFT_REST + (work.states[TOP, x] + LIFT - work.states[BETA, x])
                 largest = max(largest, log_out[x])
         for x in range(begin, end):
             if alive[x]:

@@ -12,7 +12,14 @@ a = b = 1/sum u both are too large. Newton from there is monotone and finite: it
 no sort. Box: p = clip(s u, low, high) with sum p = 1, monotone in s; Newton on the set of unclipped entries.
 
 Both need u within the range of a float64. Where u is so spread that the entries which decide b or s underflow, or
-Newton does not settle, the same equations are solved on ln u, by a search over the sorted breakpoints.
+Newton does not settle, the same equations are solved on ln u, by a search over the sorted breakpoints. There a
+multiplier is only as good as ln u, to 1e-11 where that is 1e5, so the entries that share one are brought to the mass
+that their equation gives them.
+
+Which entries move is read off p. If a box leaves 0.52 to two entries, the first bounded by just that, the other of
+relative weight exp(-200), then both move, though the first is closer to its bound than rounding can tell. Were it taken
+for clipped, the other, left alone, would seem to have nowhere to go, and Newton would creep. So an entry that shares a
+multiplier with others stays a unit in the last place below its bound, and below the centre of a ball.
 
 kappa here is relative to the scale of u that the caller has chosen. Every function returns
 (tight, kappa, ln a, ln b, mass_a, mass_b) and writes p; a row inside its set counts as A, with a = b = 1/sum u; a box
@@ -21,13 +28,16 @@ has only A, with a = s.
 
 import numpy as np
 
-from advmdp.projection.compiled import compiled, compiled_inline, compiled_memory, compiled_sums, unsigned
+from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
 from advmdp.projection.types import Floats, Indices, Row
+from advmdp.projection.weights import log_ratio
 
 SMALLEST_PART = 1e-130  # a part of sum u below this may have lost entries that matter
 NEWTON_PASSES = 40
 UNSETTLED, INSIDE, SETTLED = 0, 1, 2
 LEAST = -1e300
+UNDER, OVER = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # times a number: the one before it, or two; the one after it, or two
+ALMOST = 1.0 + 2.0**-50  # times a bound: what rounding may make of it
 
 
 @compiled_sums
@@ -42,7 +52,7 @@ def load_row(
         t = weight[at + j] * growth[there + j]
         s += t
         u[j] = t
-        log_u[j] = log_w[at + j] + beta[there + j] - offset
+        log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
     return s
 
 
@@ -58,7 +68,7 @@ def gather_row(
         t = weight[begin + j] * growth[y]
         s += t
         u[j] = t
-        log_u[j] = log_w[begin + j] + beta[y] - offset
+        log_u[j] = log_ratio(log_w[begin + j], beta[y], offset)
     return s
 
 
@@ -158,11 +168,11 @@ def settle_l1(
 @compiled_inline
 def project_l1(
     u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, end: int, radius: float, s: float,
-    guessed: bool, p: Floats,
+    guessed: bool, p: Floats, breaks: Floats,
 ) -> Row:  # fmt: skip
     """Projection of u, whose sum is s, onto the L1 ball; `guessed` as in `settle_l1`.
 
-    Sets and rows are read and written at begin .. end, u from its start.
+    Sets and rows are read and written at begin .. end, u from its start. `breaks` is memory for one row.
     """
     size, half = end - begin, 0.5 * radius
     found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, guessed, p)
@@ -171,7 +181,7 @@ def project_l1(
     if found == INSIDE:
         return inside(u, begin, size, s, p)
     if found == UNSETTLED:
-        return project_l1_log(log_u[:size], center[begin:end], log_center[begin:end], radius, p[begin:end])
+        return project_l1_log(log_u[:size], center[begin:end], log_center[begin:end], half, p[begin:end], breaks)
     log_a, log_b = np.log(a), np.log(b)
     kappa = finish_l1(u, log_u, center, log_center, begin, size, a, b, p)
     return True, kappa + mass_a * log_a + mass_b * log_b, log_a, log_b, mass_a, mass_b
@@ -206,16 +216,43 @@ def excess_below(log_u: Floats, center: Floats, log_b: float) -> float:
     return excess
 
 
-@compiled_memory
-def lower_multiplier(log_u: Floats, center: Floats, log_center: Floats, half: float) -> float:
-    """ln b by a search over the sorted ratios Pbar/u, then the exact solution on its segment."""
-    breaks = np.empty(log_u.shape[0])
+@compiled
+def sift_down(values: Floats, root: int, end: int) -> None:
+    """Let the value at `root` sink until none below it, before `end`, is larger."""
+    while 2 * root + 1 < end:
+        child = 2 * root + 1
+        if child + 1 < end and values[child + 1] > values[child]:
+            child += 1
+        if values[root] >= values[child]:
+            break
+        values[root], values[child] = values[child], values[root]
+        root = child
+
+
+@compiled
+def sort_first(values: Floats, count: int) -> None:
+    """Sort the first `count` values in their place (heap sort: no memory, no bad case)."""
+    for root in range(count // 2 - 1, -1, -1):
+        sift_down(values, root, count)
+    for end in range(count - 1, 0, -1):
+        values[0], values[end] = values[end], values[0]
+        sift_down(values, 0, end)
+
+
+@compiled
+def lower_multiplier(log_u: Floats, center: Floats, log_center: Floats, half: float, breaks: Floats) -> float:
+    """ln b by a search over the sorted ratios Pbar/u, then the exact solution on its segment.
+
+    Without a ratio every entry of the centre is forbidden, and b stands for nothing.
+    """
     count = 0
     for j in range(log_u.shape[0]):
         if center[j] > 0.0 and log_u[j] > -np.inf:
             breaks[count] = log_center[j] - log_u[j]
             count += 1
-    breaks = np.sort(breaks[:count])
+    if count == 0:
+        return -LEAST
+    sort_first(breaks, count)
     low, high = 0, count - 1  # the first break at which the excess is at most epsilon/2
     while low < high:
         middle = (low + high) // 2
@@ -235,30 +272,74 @@ def lower_multiplier(log_u: Floats, center: Floats, log_center: Floats, half: fl
             center_b += center[j]
     below = breaks[low - 1] if low > 0 else -np.inf
     if center_b <= half:
-        return max(below, -1e300)
+        return max(below, LEAST)
     return float(max(below, min(edge, np.log(center_b - half) - np.log(u_b) - top)))
 
 
+@compiled_inline
+def correction(target: float, mass: float) -> float:
+    """The factor that brings a class of entries to the mass it must have.
+
+    A difference as small as the rounding of the target, itself a difference of sums near one, says nothing.
+    """
+    return target / mass if 1e-15 < abs(target - mass) < 1e-6 * mass else 1.0
+
+
 @compiled
-def project_l1_log(log_u: Floats, center: Floats, log_center: Floats, radius: float, p: Floats) -> Row:
-    """Projection onto the L1 ball when u does not fit into one range; the constraint is known to bind."""
-    log_a = upper_multiplier(log_u, center, 0.5 * radius)
-    log_b = lower_multiplier(log_u, center, log_center, 0.5 * radius)
-    kappa = mass_a = mass_b = 0.0
+def project_l1_log(log_u: Floats, center: Floats, log_center: Floats, half: float, p: Floats, breaks: Floats) -> Row:
+    """Projection onto the L1 ball when u does not fit into one range.
+
+    Where the mass of the forbidden entries exceeds epsilon/2 by rounding, it takes its place. A row that is inside,
+    which may not have shown on u, has a >= b.
+    """
+    forbidden = 0.0
+    for j in range(log_u.shape[0]):
+        forbidden += center[j] if log_u[j] == -np.inf else 0.0
+    half = max(half, forbidden)
+    log_a = upper_multiplier(log_u, center, half)
+    log_b = lower_multiplier(log_u, center, log_center, half, breaks)
+    if log_a >= log_b:
+        return inside_log(log_u, p)
+    kappa = mass_a = mass_b = target_a = target_b = 0.0
     for j in range(log_u.shape[0]):
         above = np.exp(min(log_a + log_u[j], 700.0))
-        below = np.exp(min(log_b + log_u[j], 700.0))
-        p[j] = max(above, min(center[j], below))
+        below = np.exp(min(log_b + log_u[j], 700.0)) if log_u[j] > -np.inf else 0.0
+        limit = UNDER * center[j] if log_center[j] - log_u[j] >= log_b else center[j]
+        p[j] = max(above, min(limit, below))
         if p[j] > center[j]:
             mass_a += p[j]
-            kappa += p[j] * log_a
+            target_a += center[j]
         elif p[j] < center[j]:
             mass_b += p[j]
-            if p[j] > 0.0:
-                kappa += p[j] * log_b
+            target_b += center[j]
         elif center[j] > 0.0:
             kappa += center[j] * (log_center[j] - log_u[j])
+    factor_a, factor_b = correction(half + target_a, mass_a), correction(target_b - half, mass_b)
+    mass_a = mass_b = 0.0
+    for j in range(log_u.shape[0]):
+        if p[j] > center[j]:
+            p[j] = max(p[j] * factor_a, OVER * center[j])
+            mass_a += p[j]
+        elif p[j] < center[j]:
+            p[j] = min(p[j] * factor_b, UNDER * center[j])
+            mass_b += p[j]
+    kappa += mass_a * log_a + (mass_b * log_b if mass_b > 0.0 else 0.0)
     return True, kappa, log_a, log_b, mass_a, mass_b
+
+
+@compiled
+def inside_log(log_u: Floats, p: Floats) -> Row:
+    """As `inside`, from ln u."""
+    top, s = -np.inf, 0.0
+    for j in range(log_u.shape[0]):
+        top = max(top, log_u[j])
+    for j in range(log_u.shape[0]):
+        p[j] = np.exp(log_u[j] - top)
+        s += p[j]
+    for j in range(log_u.shape[0]):
+        p[j] /= s
+    log_a = -np.log(s) - top
+    return False, log_a, log_a, log_a, 1.0, 0.0
 
 
 @compiled_sums
@@ -298,8 +379,12 @@ def project_box(
     end: int,
     whole: float,
     p: Floats,
+    breaks: Floats,
 ) -> Row:
-    """Projection of u, whose sum is `whole`, onto the box. Newton starts where no bound binds."""
+    """Projection of u, whose sum is `whole`, onto the box. Newton starts where no bound binds.
+
+    `breaks` is memory for one row.
+    """
     size = end - begin
     s = 1.0 / whole
     free, clipped = clip_sums(u, low, high, begin, size, s)
@@ -313,7 +398,7 @@ def project_box(
             return finish_box(u, log_u, low, high, log_low, log_high, begin, size, s, p)
         free, clipped = clip_sums(u, low, high, begin, size, s)
     return project_box_log(
-        log_u[:size], low[begin:end], high[begin:end], log_low[begin:end], log_high[begin:end], p[begin:end]
+        log_u[:size], low[begin:end], high[begin:end], log_low[begin:end], log_high[begin:end], p[begin:end], breaks
     )
 
 
@@ -337,50 +422,58 @@ def finish_box(
     for j in range(unsigned(size)):
         i = at + j
         v = s * u[j]
-        at_low, at_high = v <= low[i], v >= high[i]
-        value = low[i] if at_low else (high[i] if at_high else v)
+        limit = UNDER * high[i]
+        at_low, at_high = (v <= low[i]) | (low[i] >= limit), v > ALMOST * high[i]
+        inner = v if v < limit else limit
+        value = low[i] if at_low else (high[i] if at_high else inner)
         log_value = log_low[i] if at_low else log_high[i]
         p[i] = value
         bound = at_low | at_high
         clipped += 1 if bound & (log_u[j] > -np.inf) else 0
-        mass += 0.0 if bound else v
+        mass += 0.0 if bound else value
         cost += value * (log_value - log_u[j]) if bound & (value > 0.0) else 0.0
     log_s = np.log(s)
     return clipped > 0, cost + mass * log_s, log_s, log_s, mass, 0.0
 
 
 @compiled
-def project_box_log(log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, p: Floats) -> Row:
+def project_box_log(
+    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, p: Floats, breaks: Floats
+) -> Row:
     """Projection onto the box when u does not fit into one range."""
-    log_s = box_multiplier(log_u, low, high, log_low, log_high)
-    kappa = mass = 0.0
+    log_s = box_multiplier(log_u, low, high, log_low, log_high, breaks)
+    kappa = mass = rest = 0.0
     for j in range(log_u.shape[0]):
         v = np.exp(min(log_s + log_u[j], 700.0))
-        if v > low[j] and v < high[j]:
-            p[j] = v
-            mass += v
-            kappa += v * log_s
+        at_low, at_high = v <= low[j], log_high[j] - log_u[j] < log_s
+        if at_low or at_high:
+            p[j] = low[j] if at_low else high[j]
+            rest += p[j]
+            kappa += p[j] * ((log_low[j] if at_low else log_high[j]) - log_u[j]) if p[j] > 0.0 else 0.0
         else:
-            p[j] = low[j] if v <= low[j] else high[j]
-            if p[j] > 0.0:
-                kappa += p[j] * ((log_low[j] if v <= low[j] else log_high[j]) - log_u[j])
-    return True, kappa, log_s, log_s, mass, 0.0
+            p[j] = max(min(v, UNDER * high[j]), low[j])
+            mass += p[j]
+    factor = correction(1.0 - rest, mass)
+    mass = 0.0
+    for j in range(log_u.shape[0]):
+        if p[j] > low[j] and p[j] < high[j]:
+            p[j] = min(max(p[j] * factor, OVER * low[j]), UNDER * high[j])
+            mass += p[j]
+    return True, kappa + mass * log_s, log_s, log_s, mass, 0.0
 
 
-@compiled_memory
-def box_multiplier(log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats) -> float:
-    """ln s by a search over the sorted breakpoints low/u and high/u, then the exact solution on its segment."""
-    breaks = np.empty(2 * log_u.shape[0])
+@compiled
+def first_enough(
+    log_u: Floats, low: Floats, high: Floats, bound: Floats, log_bound: Floats, breaks: Floats
+) -> tuple[float, float]:
+    """Of the ratios bound/u the last at which the sum stays below one, or -1e300, and the first where not, or +inf."""
     count = 0
     for j in range(log_u.shape[0]):
-        if log_u[j] > -np.inf and high[j] > 0.0:
-            breaks[count] = log_high[j] - log_u[j]
+        if log_u[j] > -np.inf and bound[j] > 0.0:
+            breaks[count] = log_bound[j] - log_u[j]
             count += 1
-            if low[j] > 0.0:
-                breaks[count] = log_low[j] - log_u[j]
-                count += 1
-    breaks = np.sort(breaks[:count])
-    first, last = 0, count - 1  # the first break at which the sum reaches one
+    sort_first(breaks, count)
+    first, last = 0, count
     while first < last:
         middle = (first + last) // 2
         mass = 0.0
@@ -390,8 +483,23 @@ def box_multiplier(log_u: Floats, low: Floats, high: Floats, log_low: Floats, lo
             last = middle
         else:
             first = middle + 1
-    below = breaks[first - 1] if first > 0 else -1e300
-    return max(below, segment_multiplier(log_u, low, high, log_low, log_high, below, breaks[first]))
+    return breaks[first - 1] if first > 0 else LEAST, breaks[first] if first < count else np.inf
+
+
+@compiled
+def box_multiplier(
+    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, breaks: Floats
+) -> float:
+    """ln s by a search over the sorted breakpoints low/u and high/u, then the exact solution on its segment.
+
+    Where rounding keeps the sum below one at the last of them, s is that: every entry is at its upper bound.
+    """
+    below_low, edge_low = first_enough(log_u, low, high, low, log_low, breaks)
+    below_high, edge_high = first_enough(log_u, low, high, high, log_high, breaks)
+    below, edge = max(below_low, below_high), min(edge_low, edge_high)
+    if edge == np.inf:
+        return below
+    return max(below, segment_multiplier(log_u, low, high, log_low, log_high, below, edge))
 
 
 @compiled

@@ -8,7 +8,7 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 
 import numpy as np
 
-from advmdp.projection.certificate import forward_pass, write_answer
+from advmdp.projection.certificate import EPSILON, doubt, forward_pass, write_answer
 from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_memory
 from advmdp.projection.dual import UNIT, evaluate, measure, move
 from advmdp.projection.far import forward_pass_far, measure_far
@@ -32,7 +32,6 @@ from advmdp.projection.weights import LIFT, fill_weights
 
 SOLVED, NO_PATH, STALLED = 0, 1, 2
 HALVINGS = 12
-EPSILON = 2.0**-52
 PATIENCE = 3  # stalls
 NEGLIGIBLE = -27.631021115928547  # ln 1e-12
 SWEEPS = 4
@@ -138,7 +137,7 @@ def line_search(
     _, squares = sizes(work)
     copy_row(work.states, BEFORE, BETA)
     length = 1.0
-    for _ in range(HALVINGS):
+    for _ in range(HALVINGS if np.isfinite(slope) else 0):  # a step with NaN must not reach the weights
         for x in range(work.states[BETA].shape[0]):
             work.states[BETA, x] = work.states[BEFORE, x] + length * work.states[STEP, x]
         move(structure, log_w, sets, work)
@@ -237,7 +236,11 @@ def solve(
         worst, _ = sizes(work)
         lowest = min(lowest, value)  # against which steps are judged, so that what rounding allows does not add up
     left = residual(work)
-    solved = settled(work, tolerance, PATIENCE)
-    gap = forward_pass_far(structure, log_w, sets, work, log_q, log_pair) if far else forward_pass(structure, work)
+    solved = settled(work, tolerance, stalls)
+    gap = forward_pass(structure, work)
+    if far:  # the masses that are in range stay
+        gap = forward_pass_far(structure, log_w, sets, work, log_q, log_pair)
+    more = doubt(work)
     write_answer(structure, log_w, sets, work, log_q, log_pair, policy)
-    return SOLVED if solved and gap <= tolerance else STALLED, value, gap, left, worst, iterations
+    reached = SOLVED if solved and gap <= tolerance else STALLED
+    return reached, value, gap + more, left, worst, iterations

@@ -20,7 +20,7 @@ BETA, BETA_BASE = 0, 1
 GROWTH = 2  # exp(beta - beta_base)
 SCALE = 3
 TOP = 4  # the scale of the flow out of x before it is normalised
-LOG_TOTAL = 5  # ln sum_a exp(-kappa(x,a))
+LOG_TOTAL = 5  # ln sum_a exp(-kappa(x,a)), relative to TOP + 500 ln 2
 LOG_OUT, LOG_IN, OUTFLOW, INFLOW = 6, 7, 8, 9
 PINNED = 10  # the part of the inflow that does not answer to beta
 BEFORE = 11  # beta at the start of a line search
@@ -34,7 +34,7 @@ BASIS = 18  # from here on: the directions of GMRES
 # Rows of Workspace.pairs
 OFFSET = 0
 LOG_MASS = 1  # -kappa
-LOG_A, LOG_B, MASS_A, MASS_B = 2, 3, 4, 5
+LOG_A, LOG_B, MASS_A, MASS_B = 2, 3, 4, 5  # the logarithms relative to the offset
 # Rows of Workspace.marks and of Workspace.scratch
 STATUS, TIGHT = range(2)
 U, LOG_U, THERE, VECTORS = range(4)
@@ -99,7 +99,7 @@ class Work(NamedTuple):
 
     row: Floats  # p, for watched pairs; this is q
     flow: Floats  # per edge: probability of x' after x, times 2^500; this is the start of log q
-    share: Floats  # q(x,a) times 2^1000, for watched pairs; this is the policy
+    share: Floats  # q(x,a) times 2^500, for watched pairs; this is the policy
     weight: Floats
     base: Floats
     pairs: Floats

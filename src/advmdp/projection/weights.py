@@ -53,8 +53,19 @@ from advmdp.projection.vectors import copy_row
 FREE, WATCHED, IMPOSSIBLE = 0, 1, 2
 MARGIN = 0.025
 UNCONSTRAINED = 2.0  # a radius from here on
+ATTAINED = 1e-12  # as in confidence.py: how close to its limits a set is taken to be at them
 SAME = 50.0  # offsets of a state that differ by no more are made equal
 LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
+LIFT_REST = 3.424378377158469e-14  # 500 ln 2 - LIFT, which a factor of 2^500 includes
+
+
+@compiled_inline
+def log_ratio(log_w: float, beta: float, offset: float) -> float:
+    """ln u - offset, in the order in which weights are formed: none of the three may be added to anything else first.
+
+    Each may be 1e5 where the result is 1, so that a sum which the compiler reorders would be off by 1e-11.
+    """
+    return log_w + beta - offset
 
 
 @compiled_order
@@ -135,8 +146,8 @@ def possible(log_w: Floats, beta: Floats, successor: Indices, sets: RowSets, beg
         elif sets.is_box:
             allowed += sets.high[i]
     if sets.is_box:
-        return forbidden == 0.0 and allowed >= 1.0 - 1e-12
-    return forbidden <= half
+        return forbidden == 0.0 and allowed >= 1.0 - ATTAINED
+    return forbidden <= (half + 0.5 * ATTAINED if half > 0.0 else 0.0)
 
 
 @compiled_inline
