@@ -474,9 +474,10 @@ def evaluate_terms(
     One pass for v_k, the sums of q l over the layers, which wait in z, and one for z itself, as the slope of layer k
     needs the sum of them all; RISK_LEMMA has a pass of its own.  The order of every sum is fixed.
     """
-    worst, total = 0, _layer_sums(layer_transition_ptr, q, loss, 0, z)
-    for j in range(1, loss.shape[1]):
-        other = _layer_sums(layer_transition_ptr, q, loss, j, z)
+    flat, d = loss.reshape(loss.size), loss.shape[1]  # one row is read in vector registers only if it is known to be
+    worst, total = 0, _layer_sums(layer_transition_ptr, q, flat, d, 0, z)
+    for j in range(1, d):
+        other = _layer_sums(layer_transition_ptr, q, flat, d, j, z)
         if other > total:
             worst, total = j, other
     value, slope = 0.0, 0.0
@@ -492,8 +493,12 @@ def evaluate_terms(
                 share, c = terms[r, 1] * (1.0 - terms[r, 2]), terms[r, 3]
                 value += share * _power(v, c)
                 here += share * _slope(v, c)
-        for i in range(first, last):
-            z[i] = here * loss[i, worst]
+        if d == 1:
+            for i in range(np.uint64(first), np.uint64(last)):
+                z[i] = here * flat[i]
+        else:
+            for i in range(first, last):
+                z[i] = here * flat[i * d + worst]
     for r in range(len(terms)):
         if terms[r, 0] == RISK_LEMMA:
             value += _add_moment(terms[r, 1] * (1.0 - terms[r, 2]), terms[r, 3], q, loss, z)
@@ -502,24 +507,38 @@ def evaluate_terms(
 
 @compiled
 def _layer_sums(
-    layer_transition_ptr: NDArray[np.int64], q: FloatArray, loss: FloatArray, j: int, z: FloatArray
+    layer_transition_ptr: NDArray[np.int64], q: FloatArray, flat: FloatArray, d: int, j: int, z: FloatArray
 ) -> float:
     """v_k = sum of q l[:, j] over layer k, kept at the first place of the layer in z; returns sum_k v_k."""
     total = 0.0
     for k in range(len(layer_transition_ptr) - 1):
         first, last = layer_transition_ptr[k], layer_transition_ptr[k + 1]
-        v = s = t = u = 0.0  # four sums, so that no addition waits for the one before
-        for i in range(first, last - 3, 4):
-            v += q[i] * loss[i, j]
-            s += q[i + 1] * loss[i + 1, j]
-            t += q[i + 2] * loss[i + 2, j]
-            u += q[i + 3] * loss[i + 3, j]
-        for i in range(last - (last - first) % 4, last):
-            v += q[i] * loss[i, j]
-        v = (v + s) + (t + u)
+        v = _dot(q, flat, first, last) if d == 1 else 0.0
+        if d > 1:
+            for i in range(first, last):
+                v += q[i] * flat[i * d + j]
         z[first] = v
         total += v
     return total
+
+
+@compiled
+def _dot(a: FloatArray, b: FloatArray, first: int, last: int) -> float:
+    """The sum of a b from first to last, in eight sums, so that no addition waits for the one before."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for k in range((last - first) // 8):
+        i = np.uint64(first + 8 * k)  # an index that may be negative is looked at twice
+        s0 += a[i] * b[i]
+        s1 += a[i + np.uint64(1)] * b[i + np.uint64(1)]
+        s2 += a[i + np.uint64(2)] * b[i + np.uint64(2)]
+        s3 += a[i + np.uint64(3)] * b[i + np.uint64(3)]
+        s4 += a[i + np.uint64(4)] * b[i + np.uint64(4)]
+        s5 += a[i + np.uint64(5)] * b[i + np.uint64(5)]
+        s6 += a[i + np.uint64(6)] * b[i + np.uint64(6)]
+        s7 += a[i + np.uint64(7)] * b[i + np.uint64(7)]
+    for rest in range(last - (last - first) % 8, last):
+        s0 += a[rest] * b[rest]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
 @compiled

@@ -359,17 +359,27 @@ def _add_noise(
     """losses[b] = the mean of episode b of the block, with noise around it, drawn as it is needed."""
     count, width = losses.shape
     counts = counts_of(width)
+    last = width - width % WORDS
     for b in range(count):
         row = which[b]
-        for j in range(0, width, WORDS):
-            if noise == 0.0:
-                for k in range(j, min(j + WORDS, width)):
-                    losses[b, k] = means[row, k]
-                continue
-            words = philox(key, start, b * counts + j // WORDS)
-            for k in range(min(WORDS, width - j)):
-                mean = means[row, j + k]
-                losses[b, j + k] = mean + noise * (2.0 * to_uniform(words[k]) - 1.0) * min(mean, 1.0 - mean)
+        if noise == 0.0:
+            losses[b] = means[row]
+            continue
+        for j in range(0, last, WORDS):
+            one, two, three, four = philox(key, start, b * counts + j // WORDS)
+            losses[b, j] = _noisy(means[row, j], noise, one)
+            losses[b, j + 1] = _noisy(means[row, j + 1], noise, two)
+            losses[b, j + 2] = _noisy(means[row, j + 2], noise, three)
+            losses[b, j + 3] = _noisy(means[row, j + 3], noise, four)
+        words = philox(key, start, b * counts + last // WORDS)
+        for j in range(last, width):
+            losses[b, j] = _noisy(means[row, j], noise, words[j - last])
+
+
+@compiled
+def _noisy(mean: float, noise: float, word: np.uint64) -> float:
+    """m + noise (2 u - 1) min(m, 1 - m)."""
+    return mean + noise * (2.0 * to_uniform(word) - 1.0) * min(mean, 1.0 - mean)
 
 
 def no_reaction() -> Reaction:
@@ -394,8 +404,7 @@ def react(reaction: Reaction, b: int, policy: FloatArray, transition_ptr: NDArra
                 if k % WORDS == 0:
                     words = philox(reaction.key, reaction.start, b * counts + k // WORDS)
                 mean = (1.0 - reaction.strength) * base[i, j] + reaction.strength * preferred
-                spread = reaction.noise * (2.0 * to_uniform(words[k % WORDS]) - 1.0) * min(mean, 1.0 - mean)
-                losses[i, j] = mean + spread if reaction.noise > 0.0 else mean
+                losses[i, j] = _noisy(mean, reaction.noise, words[k % WORDS]) if reaction.noise > 0.0 else mean
     reaction.policies[b] = policy
 
 

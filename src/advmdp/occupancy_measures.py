@@ -196,9 +196,10 @@ def push_forward(
             return x
         for p in range(pair_ptr[x], pair_ptr[x + 1]):
             share = mass[x] * (policy[p] / total)
-            for i in range(transition_ptr[p], transition_ptr[p + 1]):
+            # An index that may be negative is looked at twice, which would cost a third of the time.
+            for i in range(np.uint64(transition_ptr[p]), np.uint64(transition_ptr[p + 1])):
                 q[i] = share * transition[i]
-                mass[successor[i]] += q[i]
+                mass[np.uint32(successor[i])] += q[i]
     return -1
 
 

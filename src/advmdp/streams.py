@@ -61,18 +61,19 @@ def place(first: int, width: int) -> Key:
     return np.array([count % 2**64, count // 2**64], np.uint64)
 
 
-def _high_product(typingctx: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of a product of two 64-bit numbers."""
+def _product(typingctx: Any, a: Any, b: Any) -> Any:
+    """The upper and the lower 64 bits of a product of two 64-bit numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
+        wide, word = ir.IntType(128), ir.IntType(64)
         product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+        upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+        return context.make_tuple(builder, signature.return_type, (upper, builder.trunc(product, word)))
 
-    return types.uint64(types.uint64, types.uint64), codegen
+    return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), codegen  # type: ignore[no-untyped-call]
 
 
-_high = cast("Callable[[np.uint64, np.uint64], np.uint64]", intrinsic(_high_product))
+_multiply = cast("Callable[[np.uint64, np.uint64], tuple[np.uint64, np.uint64]]", intrinsic(_product))
 Words = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
@@ -83,8 +84,8 @@ def philox(key: Key, start: Key, count: int) -> Words:
     a, b, c, d = low, start[1] + np.uint64(low < start[0]), np.uint64(0), np.uint64(0)
     k, m = key[0], key[1]
     for _ in range(_ROUNDS):
-        upper, lower = _high(_FACTORS[0], a), _FACTORS[0] * a
-        upper_c, lower_c = _high(_FACTORS[1], c), _FACTORS[1] * c
+        upper, lower = _multiply(_FACTORS[0], a)
+        upper_c, lower_c = _multiply(_FACTORS[1], c)
         a, b, c, d = upper_c ^ b ^ k, lower_c, upper ^ d ^ m, lower
         k, m = k + _BUMPS[0], m + _BUMPS[1]
     return a, b, c, d
@@ -107,7 +108,13 @@ def _fill_uniforms(key: Key, start: Key, rows: FloatArray) -> None:
     width = rows.shape[1]
     counts = counts_of(width)
     for r in range(rows.shape[0]):
-        for j in range(0, width, WORDS):
-            words = philox(key, start, r * counts + j // WORDS)
-            for k in range(min(WORDS, width - j)):
-                rows[r, j + k] = to_uniform(words[k])
+        for j in range(0, width - WORDS + 1, WORDS):
+            a, b, c, d = philox(key, start, r * counts + j // WORDS)
+            rows[r, j] = to_uniform(a)
+            rows[r, j + 1] = to_uniform(b)
+            rows[r, j + 2] = to_uniform(c)
+            rows[r, j + 3] = to_uniform(d)
+        last = width - width % WORDS
+        words = philox(key, start, r * counts + last // WORDS)
+        for j in range(last, width):
+            rows[r, j] = to_uniform(words[j - last])

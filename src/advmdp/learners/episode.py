@@ -128,7 +128,6 @@ def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
     """Episode b: draw its trajectory, account for the policy, add up the losses; nothing if the episode is given."""
     if len(block.uniforms) == 0:
         return
-    n, d = block.losses.shape[1], block.losses.shape[2]
     sample_path(
         world.pair_ptr, world.transition_ptr, world.successor, world.transition, policy, block.uniforms[b],
         block.states[b], block.pairs[b], block.transitions[b],
@@ -138,6 +137,6 @@ def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
         react(block.reaction, b, policy, world.transition_ptr)
     loss = block.losses[b]
     block.paid[b] = evaluate_terms(block.account, world.layer_transition_ptr, block.q, loss, block.z)
-    for i in range(n):
-        for j in range(d):
-            block.total[i, j] += loss[i, j]
+    total, flat = block.total.reshape(block.total.size), loss.reshape(loss.size)
+    for i in range(len(flat)):
+        total[i] += flat[i]

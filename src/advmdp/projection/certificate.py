@@ -268,7 +268,7 @@ def write_absent(structure: Structure, work: Work, part: Part, log_q: Floats, lo
             log_pair[pair] = -np.inf
 
 
-@compiled
+@compiled_inline
 def write_logs(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
 ) -> None:

@@ -5,7 +5,7 @@ three layers, `band[x, c - first state of the layer before x]`, and eliminated f
 balance it is a symmetric positive matrix with its rows scaled, so no pivoting is needed.
 """
 
-from advmdp.projection.compiled import compiled, compiled_sums
+from advmdp.projection.compiled import compiled_in_place, compiled_sums
 from advmdp.projection.dual import UNIT
 from advmdp.projection.types import (
     DEFECT,
@@ -121,7 +121,7 @@ def eliminate(structure: Structure, work: Work) -> bool:
     return True
 
 
-@compiled
+@compiled_in_place
 def direct_step(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> bool:
     """`step` by elimination, on the system that `newton_step` has set up."""
     add_edges(structure, work, far, back)

@@ -13,8 +13,8 @@ from numba import prange
 
 from advmdp.projection.compiled import (
     compiled,
+    compiled_in_place,
     compiled_inline,
-    compiled_memory,
     compiled_parallel,
     compiled_sums,
     unsigned,
@@ -236,7 +236,7 @@ def evaluate_parts(structure: Structure, log_w: Floats, sets: RowSets, work: Wor
         evaluate_part(structure, log_w, sets, work, part_of(structure, work, number))
 
 
-@compiled_memory
+@compiled_in_place
 def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> float:
     """Everything at the current beta. Returns F."""
     if structure.parts.shape[0] > 2:
@@ -249,7 +249,7 @@ def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> 
     return value
 
 
-@compiled_memory
+@compiled_in_place
 def move(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
     """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
     beta, base, alive = work.states[BETA], work.states[BETA_BASE], work.alive

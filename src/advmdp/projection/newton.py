@@ -20,7 +20,6 @@ from advmdp.projection.compiled import (
     compiled,
     compiled_in_place,
     compiled_inline,
-    compiled_memory,
     compiled_parallel,
     compiled_sums,
     unsigned,
@@ -53,7 +52,7 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
+from advmdp.projection.vectors import add_multiple, copy_row, dot, orthogonalise, scale_row
 
 CYCLES = 12
 
@@ -229,7 +228,7 @@ def multiply_parts(
         multiply_part(structure, sets, work, part_of(structure, work, number), far, back, v, result)
 
 
-@compiled_memory
+@compiled_in_place
 def multiply(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
 ) -> None:
@@ -269,7 +268,7 @@ def gmres_cycle(
     """
     basis, h = work.states[BASIS:], work.hessenberg
     if first:
-        basis[0] = work.states[DEFECT]
+        copy_row(work.states, BASIS, DEFECT)
     else:
         multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
         for x in range(work.states[STEP].shape[0]):
@@ -301,7 +300,7 @@ def gmres_cycle(
     return float(norm)
 
 
-@compiled_memory
+@compiled_in_place
 def newton_step(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, direct: bool
 ) -> None:

@@ -22,7 +22,6 @@ from advmdp.projection.compiled import (
     compiled_fused,
     compiled_in_place,
     compiled_inline,
-    compiled_memory,
     compiled_order,
     compiled_parallel,
     compiled_sums,
@@ -264,7 +263,7 @@ def fill_all(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> 
     return bool(work.forbidden.any())
 
 
-@compiled_memory
+@compiled
 def fill_weights(structure: Structure, log_w: Floats, sets: RowSets, work: Work, first_time: bool) -> bool:
     """Take the current beta as base: exponentiate, classify, sum. False if the first state is impossible."""
     copy_row(work.states, BETA_BASE, BETA)
