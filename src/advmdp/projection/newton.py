@@ -27,7 +27,6 @@ from advmdp.projection.compiled import (
 from advmdp.projection.direct import direct_step
 from advmdp.projection.dual import UNIT
 from advmdp.projection.parts import Part, part_of
-from advmdp.projection.structure import KRYLOV
 from advmdp.projection.types import (
     BASIS,
     DEFECT,
@@ -247,15 +246,16 @@ def multiply(
 
 @compiled_inline
 def rotate(h: Floats, k: int) -> None:
-    """Apply the Givens rotations to column k of the Hessenberg matrix; rows KRYLOV + 1 and + 2 hold them."""
+    """Apply the Givens rotations to column k of the Hessenberg matrix; its last two rows hold them."""
+    last = h.shape[1] - 1
     for i in range(k):
-        c, s = h[KRYLOV + 1, i], h[KRYLOV + 2, i]
+        c, s = h[last + 1, i], h[last + 2, i]
         h[i, k], h[i + 1, k] = c * h[i, k] + s * h[i + 1, k], c * h[i + 1, k] - s * h[i, k]
     length = np.hypot(h[k, k], h[k + 1, k])
     c, s = h[k, k] / length, h[k + 1, k] / length
-    h[KRYLOV + 1, k], h[KRYLOV + 2, k] = c, s
+    h[last + 1, k], h[last + 2, k] = c, s
     h[k, k], h[k + 1, k] = length, 0.0
-    h[k, KRYLOV], h[k + 1, KRYLOV] = c * h[k, KRYLOV], -s * h[k, KRYLOV]
+    h[k, last], h[k + 1, last] = c * h[k, last], -s * h[k, last]
 
 
 @compiled_in_place
@@ -266,7 +266,7 @@ def gmres_cycle(
 
     The last column of the Hessenberg matrix holds the right-hand side.
     """
-    basis, h = work.states[BASIS:], work.hessenberg
+    basis, h, last = work.states[BASIS:], work.hessenberg, work.hessenberg.shape[1] - 1
     if first:
         copy_row(work.states, BASIS, DEFECT)
     else:
@@ -277,8 +277,8 @@ def gmres_cycle(
     if norm <= target:
         return float(norm)
     scale_row(basis, 0, 1.0 / norm)
-    h[:, KRYLOV] = 0.0
-    h[0, KRYLOV] = norm
+    h[:, last] = 0.0
+    h[0, last] = norm
     size = 0
     for k in range(basis.shape[0] - 1):
         multiply(structure, sets, work, far, back, basis[k], basis[k + 1])
@@ -287,16 +287,16 @@ def gmres_cycle(
             scale_row(basis, k + 1, 1.0 / h[k + 1, k])
         rotate(h, k)
         size = k + 1
-        norm = abs(h[k + 1, KRYLOV])
+        norm = abs(h[k + 1, last])
         if norm <= target:
             break
     for i in range(size - 1, -1, -1):
-        y = h[i, KRYLOV]
+        y = h[i, last]
         for k in range(i + 1, size):
-            y -= h[i, k] * h[k, KRYLOV]
-        h[i, KRYLOV] = y / h[i, i]
+            y -= h[i, k] * h[k, last]
+        h[i, last] = y / h[i, i]
     for i in range(size):
-        add_multiple(work.states[STEP], h[i, KRYLOV], basis[i])
+        add_multiple(work.states[STEP], h[i, last], basis[i])
     return float(norm)
 
 

@@ -116,5 +116,5 @@ def build_workspace(structure: Structure) -> Workspace:
         states=np.zeros((BASIS + directions + 1, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
         alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest)),
         band=np.zeros((states if widest <= WIDEST else 0, 3 * widest)),
-        hessenberg=np.zeros((KRYLOV + 3, KRYLOV + 1)),
+        hessenberg=np.zeros((directions + 3, directions + 1)),
     )  # fmt: skip
