@@ -10,6 +10,7 @@ The answer is rebuilt from its policy and rows by a forward pass, so it is an oc
 ``gap`` between its divergence and the dual bounds by how much any other could be better.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +22,7 @@ from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
+from advmdp.projection.compiled import bound
 from advmdp.projection.parts import LARGE
 from advmdp.projection.solver import NO_PATH, SOLVED, solve
 from advmdp.projection.structure import build_structure, build_workspace
@@ -130,6 +132,8 @@ class Projector:
         )
         self.memory = build_workspace(self.structure)
         self._known: tuple[RowSet, RowSets] | None = None
+        self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve
+        self._used = False
 
     def project(
         self,
@@ -149,12 +153,14 @@ class Projector:
         limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
         n, pairs = sk.num_transitions, sk.num_pairs
         log_q, q, log_pairs, policy = np.empty(n), np.empty(n), np.empty(pairs), np.empty(pairs)
+        problem = (self.structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit)
+        if self._used and self._solve is solve:  # not the first time: many are projected only once
+            self._solve = bound(solve, *problem)
+        self._used = True
         # A start that leads nowhere is no reason to fail: then it is tried without.
         for beta in (0.0,) if warm_start is None else (self._start(warm_start), 0.0):
             work.states[BETA] = beta
-            status, value, gap, residual, defect, iterations = solve(
-                self.structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit
-            )
+            status, value, gap, residual, defect, iterations = self._solve(*problem)
             if status in (SOLVED, NO_PATH):
                 break
         if status == NO_PATH:
