@@ -13,8 +13,9 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"advmdp needs Python 3.11 or later; this is {v}: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV), about 1 GB: a minute or more."
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@echo "Compiling the kernels: two minutes or so, once."
+	@echo "Compiling the kernels: two or three minutes, once."
 	@$(BIN)/python -m advmdp.warm
 	@touch $@
 

@@ -1,6 +1,6 @@
 """UC-O-REPS against what anyone would try first, over many seeds, with the theory's parameters and with practical ones.
 
-    python examples/regret_over_seeds.py                 20 seeds of 5,000 episodes: about two minutes on one core
+    python examples/regret_over_seeds.py                 20 seeds of 5,000 episodes: a minute or two on one core
     python examples/regret_over_seeds.py --seeds 3 --episodes 1000
 
 Three adversaries: one that reacts to the player, one that alternates from episode to episode, faster than anyone can

@@ -468,3 +468,13 @@ def test_uniform_numbers_are_those_of_numpys_philox() -> None:
     key = stream_key(7, "check")
     expected = np.random.Generator(np.random.Philox(key=key)).random(40)
     assert (uniforms(key, 0, 10, 4).ravel() == expected).all()
+
+
+def test_losses_of_ones_own_are_a_function_of_the_episode() -> None:
+    sk = am.Skeleton.dense([1, 2, 1], 2)
+    mine = am.losses.FromFunction(sk, lambda t: np.full(sk.num_transitions, (t % 4) / 4))
+    assert mine.block(3, 6).tolist() == [[0.75] * 8, [0.0] * 8, [0.25] * 8]
+    with pytest.raises(am.InputError, match="function"):
+        am.losses.FromFunction(sk, np.zeros(8))
+    with pytest.raises(am.InputError, match=r"loss of episode 2: an array of shape \(3,\)"):
+        am.losses.FromFunction(sk, lambda t: np.zeros(3)).at(2)

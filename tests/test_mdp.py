@@ -273,7 +273,7 @@ def test_an_mdp_and_its_skeleton_are_told_apart() -> None:
         lambda: am.MDP(mdp, loss),
         lambda: mdp.sample(policy, 0),
     ):
-        with pytest.raises(am.InputError, match="expected a (MDP|Skeleton|Generator)"):
+        with pytest.raises(am.InputError, match="expected (an MDP|a Skeleton|a Generator)"):
             call()
 
 

@@ -161,8 +161,8 @@ def test_a_checkpoint_of_another_game_is_refused(tmp_path: Path) -> None:
         "world": lambda: am.play(am.MDP(SK, am.transition_of(SK, np.ones(SK.num_transitions))), SWITCHING, learner(),
                                  40, checkpoint=path),
     }  # fmt: skip
-    for other in others.values():
-        with pytest.raises(am.InputError, match="another game"):
+    for name, other in others.items():
+        with pytest.raises(am.InputError, match=f"another game, with another {name};"):
             other()
     with pytest.raises(am.InputError, match="20 or more"):
         am.play(MDP, SWITCHING, learner(), 10, checkpoint=path)

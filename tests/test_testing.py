@@ -82,6 +82,13 @@ class Hypocrite(am.UCOREPS):
         return am.deterministic_policy(self.skeleton, np.zeros(self.skeleton.num_states - 1, int))
 
 
+class Nameless(am.FollowLeader):
+    """Its constructor does not take what it says it was made with."""
+
+    def __init__(self, skeleton):
+        super().__init__(skeleton)
+
+
 class Hasty(am.FollowLeader):
     """Its blocks are not its episodes."""
 
@@ -102,6 +109,7 @@ class Hasty(am.FollowLeader):
         (Fickle, "the policy is the same each time"),
         (Dreamer, "q is an occupancy measure"),
         (lambda sk: Hypocrite(sk, horizon=60), "the policy is that of q"),
+        (Nameless, "its parameters make it again"),
         (Hasty, "compiled blocks are episodes one by one"),
     ],
 )

@@ -90,8 +90,14 @@ def expect(kind: type[Kind], value: object, name: str) -> Kind:
     """``value``, which must be of the kind: people mix up an MDP and its skeleton."""
     if not isinstance(value, kind):
         hint = " (mdp.skeleton is one)" if kind.__name__ == "Skeleton" else ""
-        raise InputError(name, f"a {type(value).__name__}", f"a {kind.__name__}{hint}")
+        given = f"the class {value.__name__}" if isinstance(value, type) else f"{_a(type(value).__name__)}"
+        raise InputError(name, given, f"{_a(kind.__name__)}{hint}")
     return value
+
+
+def _a(name: str) -> str:
+    """The name with its article: an MDP, an ndarray, a Skeleton."""
+    return f"{'an' if name[0] in 'aeioAEIO' or name in ('MDP', 'ndarray') else 'a'} {name}"
 
 
 def _as_array(values: ArrayLike, name: str) -> NDArray[np.generic]:

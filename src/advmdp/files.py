@@ -55,8 +55,9 @@ def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[di
         about = json.loads(arrays.pop(ABOUT).tobytes())
     except FileNotFoundError:
         raise InputError(f"{path}", "no such file", expected) from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}", f"a file that is damaged or something else ({error})", expected) from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        given = "a file that is damaged or something else"
+        raise InputError(f"{path}", given, f"{expected} (delete it to begin again)") from None
     if not isinstance(about, dict) or about.get("kind") != kind:
         raise InputError(f"{path}", f"kind {about.get('kind')!r}" if isinstance(about, dict) else "a list", expected)
     if not isinstance(about.get("version"), int) or not 1 <= about["version"] <= version:

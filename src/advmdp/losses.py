@@ -14,13 +14,14 @@ which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from os import PathLike, fspath
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect, floats, fraction, frozen, owned, whole
+from advmdp.arrays import FloatArray, exact_floats, expect, floats, fraction, frozen, owned, whole
 from advmdp.compiled import compiled
 from advmdp.errors import InputError
 from advmdp.policy import checked_policy, uniform_policy
@@ -28,7 +29,18 @@ from advmdp.replay import read_array, read_file, rescaling
 from advmdp.skeleton import Skeleton
 from advmdp.streams import WORDS, Key, counts_of, philox, place, stream_key, to_uniform, uniforms
 
-__all__ = ["Adaptive", "Drifting", "Losses", "Reaction", "Replay", "Stochastic", "Switching", "no_reaction", "react"]
+__all__ = [
+    "Adaptive",
+    "Drifting",
+    "FromFunction",
+    "Losses",
+    "Reaction",
+    "Replay",
+    "Stochastic",
+    "Switching",
+    "no_reaction",
+    "react",
+]
 
 
 class Policies(Protocol):
@@ -295,6 +307,23 @@ class Adaptive(Noisy):
                 raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
             total += checked_policy(self.skeleton, policy)
         return total / len(past)
+
+
+class FromFunction(Losses):
+    """Losses of one's own: ``function(t)`` is the loss of episode t, (n,), or (n, d) with ``dimensions=d``, in [0, 1].
+
+    It must be pure: asked for the same episode again it gives the same numbers, for a game is drawn more than once.
+    """
+
+    def __init__(self, skeleton: Skeleton, function: Callable[[int], ArrayLike], dimensions: int | None = None) -> None:
+        super().__init__(skeleton, dimensions)
+        if not callable(function):
+            raise InputError("function", f"{function!r}", "a function from an episode to its loss")
+        self.function = function
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        rows = [exact_floats(self.function(t), f"loss of episode {t}", self.shape) for t in range(first, stop)]
+        return np.array(rows)
 
 
 class Replay(Losses):

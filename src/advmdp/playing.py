@@ -161,15 +161,18 @@ class _Match:
             self.policies.close()
 
     @cached_property
-    def identity(self) -> str:
-        """A hash of all that determines the game but its length."""
+    def identity(self) -> dict[str, str]:
+        """Hashes of all that determines the game but its length."""
         sk, losses = self.mdp.skeleton, self.losses
         first = losses.block(0, min(3, losses.episodes or 3)) if losses.memory == 0 else losses.at(0)
-        said = [type(losses).__name__, repr(losses), self._described, self.criterion.description(), self.seed]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-        for array in (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition, first):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        world = (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition)
+        return {
+            "world": _hash(*(array.tobytes() for array in world)),
+            "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), first.tobytes()),
+            "learner": _hash(json.dumps([self._described, self._started], sort_keys=True).encode()),
+            "criterion": _hash(repr(self.criterion).encode()),
+            "seed": f"{self.seed}",
+        }
 
     @property
     def compiled(self) -> bool:
@@ -298,7 +301,7 @@ class _Match:
         recent = self.policies if isinstance(self.policies, dict) else {}
         if isinstance(self.policies, _PolicyLog):
             self.policies.sync()
-        about = {"kind": KIND, "version": VERSION, "identity": self.identity, "started": self._started}
+        about = {"kind": KIND, "version": VERSION, "identity": self.identity}
         about |= {"ledger": numbers, "policies": sorted(recent)}
         kept = {f"state/{name}": array for name, array in self.learner.state().items()}
         kept |= {"policies": np.array([recent[t] for t in sorted(recent)])}
@@ -309,14 +312,22 @@ class _Match:
         assert self.path is not None
         path = self.path
         about, arrays = read_archive(path, KIND, VERSION)
-        if about.get("identity") != self.identity or about.get("started") != self._started:
-            expected = "a checkpoint of this world, these losses, this learner and this seed"
-            raise InputError(f"{path}", "the checkpoint of another game", expected)
+        known = about.get("identity", {})
+        if other := [name for name, value in self.identity.items() if known.get(name) != value]:
+            given = f"the checkpoint of another game, with another {' and another '.join(other)}"
+            raise InputError(f"{path}", given, "one of this game (delete it to begin again)")
         self.ledger = Ledger.of(about["ledger"], arrays)
         if isinstance(self.policies, dict):
             self.policies = dict(zip(about["policies"], arrays["policies"], strict=True))
         self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
         self.learner.episode = self._started + self.ledger.episodes
+
+
+def _hash(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
 
 
 @contextmanager

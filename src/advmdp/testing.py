@@ -168,6 +168,7 @@ def check_learner(make: Callable[[Skeleton], Learner], *, episodes: int = 60, se
 
         the policy is a distribution in every state, and the same each time it is read
         q, where it believes in one, is an occupancy measure with that policy
+        its parameters, which are ready for JSON, make it again
         two learners made alike and told the same agree to the bit
         the trajectory and the loss it is told are left alone
         saved, loaded and told the rest, it ends where it would have, to the bit
@@ -217,12 +218,13 @@ class _Trial:
             before = (path.transitions.copy(), seen.copy())
             for learner in (one, other):
                 learner.update(path, seen)
+            if one.episode != t + 1:
+                given = f"episode {one.episode} after {t + 1} updates"
+                raise self.broken("it counts its episodes", one, given, f"{t + 1}: update adds one")
             if not (np.array_equal(before[0], path.transitions) and np.array_equal(before[1], seen)):
                 raise self.broken("what it is told is left alone", one, "another trajectory or loss", "no change")
             self.check_same("two that are told the same agree", one, other)
             story.append((path, seen))
-        if one.episode != count:
-            raise self.broken("it counts its episodes", one, f"{one.episode}", f"{count}")
         return story
 
     def check_policy(self, learner: Learner) -> None:
@@ -251,7 +253,13 @@ class _Trial:
 
     def check_saving(self, story: list[tuple[Trajectory, FloatArray]], stop: int) -> None:
         straight, stopped = self.new(), self.new()
-        json.dumps(straight.parameters)
+        try:
+            json.dumps(straight.parameters)
+            again = type(straight)(self.mdp.skeleton, criterion=straight.criterion, **straight.parameters)
+        except TypeError as error:
+            expected = "a constructor that takes skeleton, criterion= and the parameters by name, ready for JSON"
+            raise self.broken("its parameters make it again", straight, f"{error}", expected) from None
+        self.check_same("its parameters make it again", straight, again)
         for t, (path, seen) in enumerate(story):
             if t == stop:
                 with TemporaryDirectory() as folder:

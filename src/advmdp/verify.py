@@ -518,7 +518,7 @@ def show(found: Sequence[Row], title: str, console: Console) -> None:
     """The table, and what its words mean."""
     table = Table(title=title)
     for column in ("statement", "what", "measured", "claimed", ""):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for row, following in zip(found, [*found[1:], None], strict=True):
         table.add_row(*cells(row), end_section=following is not None and following.statement != row.statement)
     console.print(table)

@@ -102,12 +102,17 @@ class Learner(ABC):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what :meth:`state` gave."""
 
+    def __repr__(self) -> str:
+        told = {"criterion": self.criterion, **self.parameters}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
     def description(self) -> dict[str, Any]:
         """Everything that determines it but its state and its skeleton, ready for JSON."""
         return {
             "learner": type(self).__name__,
             "parameters": self.parameters,
             "criterion": self.criterion.description(),
+            "criterion_shown": repr(self.criterion),
             "episode": self.episode,
         }
 
@@ -139,6 +144,8 @@ def load_learner(
             raise InputError(where, f"a learner called {name}", f"make=, or one of {', '.join(LEARNERS)}")
         if given is None and criterion is None:
             raise InputError(where, "a criterion made of functions, which no file holds", "criterion=, the same again")
+        if criterion is not None and about["criterion_shown"] != repr(criterion):
+            raise InputError("criterion", f"{criterion!r}", f"{about['criterion_shown']}, which {where} was saved with")
         kind = make or getattr(import_module(LEARNERS[name]), name)
         skeleton = Skeleton(*(arrays[f"skeleton/{part}"] for part in SKELETON))
         chosen = criterion_from(given) if criterion is None else criterion

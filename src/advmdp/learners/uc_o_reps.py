@@ -176,9 +176,12 @@ class UCOREPS(Learner):
         return self._counts.epoch
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 as printed, for so many episodes; infinite with parameters for which it does not hold."""
-        sound = self.horizon is not None and self.confidence == "l1" and self.confidence_scale >= 1.0
-        if not sound or self.eta != "theory" or self.share > 0.0:
+        """Theorem 5.1 as printed, for so many episodes; infinite with parameters for which it does not hold.
+
+        The theorem is about the whole game, ``episodes`` equal to the horizon, for which eta and the radii are made.
+        """
+        sets = self.confidence == "l1" and self.confidence_scale == 1.0
+        if not sets or self.eta != "theory" or self.share > 0.0 or self.horizon is None or episodes > self.horizon:
             return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
 
