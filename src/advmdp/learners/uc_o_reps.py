@@ -87,6 +87,9 @@ class UCOREPS(Learner):
     ``share`` mixes this fraction of q_1 into the weights before each projection, so that nothing is ever forgotten for
     good: for losses whose best policy moves.  About one over the number of episodes between moves is right.  Against a
     fixed comparator it costs at most ``share`` F L T more.
+
+    ``threads`` share a projection from 400,000 transitions on, as :class:`advmdp.Projector` says; they change nothing
+    but the time, and are not saved.
     """
 
     optimises = "any"
@@ -102,6 +105,7 @@ class UCOREPS(Learner):
         confidence_scale: float = 1.0,
         successors: Literal["layer", "possible"] = "layer",
         share: float = 0.0,
+        threads: int = 1,
     ) -> None:
         super().__init__(skeleton, criterion)
         self.horizon = None if horizon is None else whole("horizon", horizon, 1)
@@ -112,7 +116,7 @@ class UCOREPS(Learner):
         self.share = fraction("share", share)
         self.eta: float | str = "theory" if eta == "theory" else _between("eta", eta, np.inf)
         self._steps = self._schedule()
-        self._projector = Projector(skeleton)
+        self._projector = Projector(skeleton, threads=threads)
         self._counts = Counts(skeleton)
         self._begin()
 

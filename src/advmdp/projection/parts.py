@@ -12,8 +12,6 @@ import numpy as np
 from advmdp.projection.compiled import compiled_inline
 from advmdp.projection.types import Ints, Structure, Work
 
-LARGE = 400_000  # transitions, from which on a second thread is worth its while
-
 
 class Part(NamedTuple):
     """States first .. end, the states into .. into_end that they lead to, and their place among the watched pairs."""
