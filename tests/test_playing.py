@@ -62,7 +62,7 @@ def policies(sk: am.Skeleton) -> list[np.ndarray]:
 def test_the_account_is_exact(losses: am.losses.Losses) -> None:
     """Worked out again, episode by episode, with policies enumerated for the comparator."""
     game = am.play(MDP, losses, learner(), 60, seed=5)
-    again, rng_row = learner(), []
+    again = learner()
     paid = believed = 0.0
     total, played, expected = np.zeros(SK.num_transitions), [], {}
     uniforms = am.streams.uniforms(am.streams.stream_key(5, "world", "trajectories"), 0, 60, 2 * SK.num_layers)
@@ -76,7 +76,6 @@ def test_the_account_is_exact(losses: am.losses.Losses) -> None:
         expected[t + 1] = (paid, best, paid - best, paid - believed, believed - best, again.epochs)
         again.update(MDP.sample(again.policy, Fixed(uniforms[t])), loss)
         expected[t + 1] = (*expected[t + 1][:5], again.epochs)
-    assert not rng_row
     columns = ["loss", "comparator", "regret", "regret_approximation", "regret_online", "epochs"]
     for row in game.curve.iter_rows(named=True):
         assert_allclose([row[name] for name in columns], expected[row["episode"]], rtol=1e-10, atol=1e-10)
@@ -288,9 +287,65 @@ def test_the_comparator_may_be_asked_for_at_the_end_only() -> None:
         am.play(MDP, SWITCHING, learner(), 80, comparator_at="noon")
 
 
+def test_what_is_accounted_for_may_be_another_criterion() -> None:
+    """The two parts of the regret are parts of the regret that is accounted for, in compiled code as in Python."""
+    games = [am.play(MDP, SWITCHING, learner(kind), 90, criterion=am.Risk(0.5, 2.0)) for kind in (am.UCOREPS, InPython)]
+    same(*games)
+    parts = games[0].curve["regret_approximation"] + games[0].curve["regret_online"]
+    assert_allclose(parts, games[0].curve["regret"], atol=1e-9)
+    assert games[0].curve["bound"].is_infinite().all()
+    with pytest.raises(am.InputError, match="criterion"):
+        am.play(MDP, SWITCHING, learner(), 90, criterion="total")
+
+
+@pytest.mark.parametrize("at", [53, 90])
+def test_stopped_anywhere_it_ends_or_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Interrupted between marks: the same call goes on, also with the learner that was interrupted, or ends there."""
+    path, player = tmp_path / "game.npz", learner()
+    real = playing._Match._block
+
+    def interrupted(match: object, first: int, stop: int) -> None:
+        real(match, first, stop)
+        if stop == at:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(playing, "LONGEST", 1)
+    monkeypatch.setattr(playing._Match, "_block", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=f"stopped after {at} of 300"):
+        am.play(MDP, SWITCHING, player, 300, checkpoint=path)
+    monkeypatch.setattr(playing._Match, "_block", real)
+    here = am.play(MDP, SWITCHING, learner(), at, checkpoint=path)
+    assert here.curve.equals(am.play(MDP, SWITCHING, learner(), at).curve)
+    same(am.play(MDP, SWITCHING, learner(), 120), am.play(MDP, SWITCHING, player, 120, checkpoint=path))
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("total", np.zeros((3, 1))),
+        ("state/policy", np.zeros(SK.num_pairs)),
+        ("state/policy", np.full(SK.num_pairs, np.nan)),
+        ("state/visits", np.full(SK.num_pairs, -1)),
+        ("state/seen", np.zeros(SK.num_transitions)),
+        ("state/log_q", np.zeros(2)),
+    ],
+)
+def test_a_checkpoint_with_odd_arrays_is_refused_before_a_kernel_sees_them(
+    tmp_path: Path, name: str, array: np.ndarray
+) -> None:
+    path = tmp_path / "game.npz"
+    am.play(MDP, SWITCHING, learner(), 20, checkpoint=path)
+    with np.load(path) as archive:
+        arrays = {**archive, name: array}
+    np.savez(path, **arrays)
+    with pytest.raises(am.InputError):
+        am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
+
+
 def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
     paper = am.UCOREPS(SK, horizon=100)
     assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)
+    assert paper.bound(99) == paper.bound(101) == np.inf
     for other in (
         {"horizon": None},
         {"eta": 0.1},

@@ -127,9 +127,18 @@ def test_without_a_horizon_it_is_hedge_with_a_falling_step() -> None:
     sk = one_step(4)
     learner, losses = am.UCOREPS(sk), am.losses.Stochastic(sk, seed=2)
     played(learner, am.MDP(sk, np.ones(4)), losses, 60)
-    eta = np.sqrt(np.log(2**2 * 4 / 1**2) / np.arange(1, 61))
-    weights = np.exp(-(eta @ losses.block(0, 60)))
+    eta = np.sqrt(np.log(2**2 * 4 / 1**2) / 61)
+    weights = np.exp(-eta * losses.block(0, 60).sum(axis=0))
     assert_allclose(learner.policy, weights / weights.sum(), rtol=1e-9)
+
+
+def test_without_a_horizon_early_losses_are_not_remembered_for_ever() -> None:
+    """Mirror descent with eta / sqrt(t) alone has a regret of T / 2 here."""
+    sk, T = one_step(2), 4000
+    rows = np.zeros((T, 2))
+    rows[: T // 4, 0] = rows[T // 4 :, 1] = 1.0
+    game = am.play(am.MDP(sk, np.ones(2)), am.losses.Replay(sk, rows), am.UCOREPS(sk), T)
+    assert game.regret <= 2 * am.bounds.online(sk, T)
 
 
 def test_a_fixed_share_is_that_of_herbster_and_warmuth() -> None:
@@ -185,6 +194,32 @@ def test_the_sets_are_those_of_section_4_1() -> None:
             radius = np.sqrt(2 * over * np.log(200 * sk.num_states * sk.num_actions / 0.1) / visits)
             assert rows.radius[p] == pytest.approx(0.5 * radius)
             assert_allclose(rows.center[row], counts.seen[row] / visits)
+
+
+def test_the_boxes_are_those_of_bernstein() -> None:
+    sk, scale = SPARSE.skeleton, 0.05
+    learner = am.UCOREPS(sk, horizon=200, delta=0.1, confidence="bernstein", confidence_scale=scale)
+    played(learner, SPARSE, am.losses.Stochastic(sk, seed=1), 100)
+    counts, u = learner.counts, np.log(200 * sk.num_states * sk.num_actions / 0.1)
+    assert (counts.visits == 0).any()
+    assert (counts.visits > 10).any()
+    for p in range(sk.num_pairs):
+        row, visits = slice(sk.transition_ptr[p], sk.transition_ptr[p + 1]), counts.visits[p]
+        center, fewer = counts.seen[row] / max(1, visits), max(1, visits - 1)
+        width = scale * (2 * np.sqrt(center * u / fewer) + 14 * u / (3 * fewer)) if visits else 1.0
+        assert_allclose(learner.rows.lower[row], np.maximum(0, center - width), atol=1e-12)
+        assert_allclose(learner.rows.upper[row], np.minimum(1, center + width), atol=1e-12)
+
+
+def test_what_was_read_of_it_does_not_change_afterwards() -> None:
+    learner = am.UCOREPS(DENSE.skeleton, horizon=10, eta=0.5)
+    policy, q, state = learner.policy, learner.q, learner.state()
+    kept = policy.copy(), q.copy()
+    played(learner, DENSE, am.losses.Stochastic(DENSE.skeleton, seed=0), 5)
+    assert np.array_equal(policy, kept[0])
+    assert np.array_equal(q, kept[1])
+    learner.restore(state)
+    assert np.array_equal(learner.policy, kept[0])
 
 
 def test_without_a_horizon_the_radii_hold_for_all_times() -> None:
@@ -310,7 +345,7 @@ def about(**changes):
     ("change", "message"),
     [
         (about(kind="game"), "kind 'game'"),
-        (about(version=99), "version 99"),
+        (about(version=2), "version 2"),
         (about(learner="os.system"), "a learner called os.system"),
         (about(parameters={"horizon": -3}), "horizon"),
         (about(parameters={"nonsense": 1}), "nonsense"),

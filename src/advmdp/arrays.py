@@ -5,7 +5,7 @@ shows read-only, so that a skeleton or an MDP cannot change under a learner's fe
 """
 
 from operator import index
-from typing import SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -108,3 +108,12 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(name, "an array with a mask", "numbers without gaps")
     return array
+
+
+def taken(into: NDArray[Any], given: NDArray[Any], name: str) -> None:
+    """Copy what a file held over what is there: kernels trust it, so it must be of the same shape and kind."""
+    if given.shape != into.shape or given.dtype != into.dtype:
+        raise ValueError(f"{name}: shape {given.shape} of {given.dtype}, not {into.shape} of {into.dtype}")
+    if np.isnan(given).any() or (given.dtype.kind == "i" and (given < 0).any()):
+        raise ValueError(f"{name}: what is no number, or a count below 0")
+    into[...] = given

@@ -7,6 +7,7 @@ that is no array.  Nothing in it can run: arrays of objects are refused both way
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,10 @@ from advmdp.errors import InputError
 __all__ = ["read_archive", "write_archive", "write_bytes"]
 
 ABOUT = "about"
+DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What a damaged archive, or a file that is none, makes NumPy and zipfile raise."""
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -55,7 +60,7 @@ def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[di
         about = json.loads(arrays.pop(ABOUT).tobytes())
     except FileNotFoundError:
         raise InputError(f"{path}", "no such file", expected) from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+    except DAMAGE:
         given = "a file that is damaged or something else"
         raise InputError(f"{path}", given, f"{expected} (delete it to begin again)") from None
     if not isinstance(about, dict) or about.get("kind") != kind:

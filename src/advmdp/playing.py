@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -25,7 +26,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from advmdp.arrays import FloatArray, expect, frozen, whole
+from advmdp.arrays import FloatArray, expect, frozen, taken, whole
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
@@ -137,13 +138,15 @@ class _Match:
         self.mdp = expect(MDP, mdp, "mdp")
         self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
         self.learner = expect(Learner, learner, "learner")  # type: ignore[type-abstract]
-        self.criterion = learner.criterion if criterion is None else criterion
+        chosen = learner.criterion if criterion is None else criterion
+        self.criterion = expect(Criterion, chosen, "criterion")  # type: ignore[type-abstract]
         self.seed = whole("seed", seed, 0)
         for name, owner in (("losses", losses), ("learner", learner)):
             if owner.skeleton != mdp.skeleton:
                 raise InputError(name, f"one over another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
         first = losses.at(0)
-        for one in (learner.criterion, self.criterion):
+        self._criteria = (learner.criterion, self.criterion)
+        for one in self._criteria:
             one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
         self._started = learner.episode
         self._described = {key: value for key, value in learner.description().items() if key != "episode"}
@@ -164,13 +167,18 @@ class _Match:
     def identity(self) -> dict[str, str]:
         """Hashes of all that determines the game but its length."""
         sk, losses = self.mdp.skeleton, self.losses
-        first = losses.block(0, min(3, losses.episodes or 3)) if losses.memory == 0 else losses.at(0)
+        places = [0] if losses.memory else (marks(losses.episodes or 10**6) - 1).tolist()
+        seen = np.array([losses.at(t) for t in places])
+        # A criterion made of functions is known by what it says of one point.
+        widths, probe = np.diff(sk.layer_transition_ptr), np.linspace(0.1, 0.9, seen[0].size).reshape(losses.shape)
+        q = np.repeat(1.0 / widths, widths)
+        told = [np.append(one.subgradient(sk, q, probe), one.value(sk, q, probe)) for one in self._criteria]
         world = (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition)
         return {
             "world": _hash(*(array.tobytes() for array in world)),
-            "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), first.tobytes()),
-            "learner": _hash(json.dumps([self._described, self._started], sort_keys=True).encode()),
-            "criterion": _hash(repr(self.criterion).encode()),
+            "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), seen.tobytes()),
+            "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
+            "criterion": _hash(repr(self.criterion).encode(), *(array.tobytes() for array in told)),
             "seed": f"{self.seed}",
         }
 
@@ -203,6 +211,9 @@ class _Match:
         length = max(1, min(LONGEST, ENTRIES // self.ledger.total.size))
         # A line at the end of a shorter game is none of this one's.
         self.ledger.lines = [line for line in self.ledger.lines if line["episode"] in stops]
+        last = self.ledger.lines[-1]["episode"] if self.ledger.lines else 0
+        if self.ledger.episodes == episodes and last != episodes:
+            self._mark()  # it was saved here, on the way to a later end
         while self.ledger.episodes < episodes:
             t = self.ledger.episodes
             mark = int(stops[np.searchsorted(stops, t, side="right")])
@@ -288,7 +299,9 @@ class _Match:
 
     def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:
         loss, believed, best = pl.col("loss"), pl.col("believed"), pl.col("comparator")
-        bound = pl.Series("bound", [self.learner.bound(int(t)) for t in lines["episode"]])
+        ours = self.criterion == self.learner.criterion  # the guarantee is of no other
+        bounds = [self.learner.bound(int(t)) if ours else inf for t in lines["episode"]]
+        bound = pl.Series("bound", bounds, dtype=pl.Float64)
         return lines.with_columns(bound).select(
             pl.col("episode").cast(pl.Int64), loss, best, regret=loss - best, regret_approximation=loss - believed,
             regret_online=believed - best, bound=pl.col("bound"), epochs=pl.col("epochs").cast(pl.Int64),
@@ -301,7 +314,7 @@ class _Match:
         recent = self.policies if isinstance(self.policies, dict) else {}
         if isinstance(self.policies, _PolicyLog):
             self.policies.sync()
-        about = {"kind": KIND, "version": VERSION, "identity": self.identity}
+        about = {"kind": KIND, "version": VERSION, "identity": self.identity, "started": self._started}
         about |= {"ledger": numbers, "policies": sorted(recent)}
         kept = {f"state/{name}": array for name, array in self.learner.state().items()}
         kept |= {"policies": np.array([recent[t] for t in sorted(recent)])}
@@ -312,15 +325,26 @@ class _Match:
         assert self.path is not None
         path = self.path
         about, arrays = read_archive(path, KIND, VERSION)
-        known = about.get("identity", {})
-        if other := [name for name, value in self.identity.items() if known.get(name) != value]:
-            given = f"the checkpoint of another game, with another {' and another '.join(other)}"
-            raise InputError(f"{path}", given, "one of this game (delete it to begin again)")
-        self.ledger = Ledger.of(about["ledger"], arrays)
-        if isinstance(self.policies, dict):
-            self.policies = dict(zip(about["policies"], arrays["policies"], strict=True))
-        self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
-        self.learner.episode = self._started + self.ledger.episodes
+        try:
+            ledger, started = Ledger.of(about["ledger"], arrays), whole("started", about["started"], 0)
+            other = [name for name, value in self.identity.items() if about["identity"].get(name) != value]
+            # The learner may be as it was made, or the one that was interrupted.
+            if not other and self._started not in (started, started + whole("episodes", ledger.episodes, 0)):
+                other = ["learner"]
+            if other:
+                given = f"the checkpoint of another game, with another {' and another '.join(other)}"
+                raise InputError(f"{path}", given, "one of this game (delete it to begin again)")
+            taken(self.ledger.total, ledger.total, "total")
+            if isinstance(self.policies, dict):
+                self.policies = dict(zip(about["policies"], arrays["policies"], strict=True))
+            self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            given = f"a game with something missing or odd ({error})"
+            raise InputError(f"{path}", given, "one as it was saved (delete it to begin again)") from None
+        self.ledger, self._started = ledger, started
+        self.learner.episode = started + ledger.episodes
 
 
 def _hash(*parts: bytes) -> str:
@@ -353,8 +377,11 @@ class _PolicyLog:
         if path is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (open for as long as the game)
         else:
-            path.touch()
-            self._file = open(path, "r+b")  # noqa: SIM115
+            try:
+                path.touch()
+                self._file = open(path, "r+b")  # noqa: SIM115
+            except OSError as error:
+                raise InputError(f"{path}", f"{error.strerror}", "a file that can be written") from None
 
     def __setitem__(self, t: int, policy: FloatArray) -> None:
         self._file.seek(t * self._width)
@@ -364,7 +391,8 @@ class _PolicyLog:
         self._file.seek(t * self._width)
         row = self._file.read(self._width)
         if len(row) < self._width:
-            raise LookupError(t)
+            given = f"no policy of episode {t}"
+            raise InputError(f"{self.path or 'policies'}", given, "the file that was written beside the checkpoint")
         return np.frombuffer(row)
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, frozen
+from advmdp.arrays import FloatArray, floats, owned, taken
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.errors import InputError
@@ -22,7 +22,7 @@ from advmdp.learners.base import Learner
 from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
 from advmdp.mdp import Trajectory
 from advmdp.occupancy_measures import improve
-from advmdp.policy import uniform_policy
+from advmdp.policy import checked_policy, uniform_policy
 from advmdp.skeleton import Skeleton
 
 __all__ = ["FollowLeader", "ReplayLast", "Uniform"]
@@ -62,7 +62,7 @@ class Baseline(Learner):
 
     @property
     def policy(self) -> FloatArray:
-        return frozen(self._memory.policy)
+        return owned(self._memory.policy)
 
     @property
     def compiled(self) -> bool:
@@ -70,7 +70,9 @@ class Baseline(Learner):
 
     def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
         sk = self.skeleton
-        losses = checked_losses(sk, exact_floats(loss, "loss", (sk.num_transitions,))[None])[0]
+        losses = checked_losses(sk, floats(loss, "loss")[None])[0]
+        if losses.size > sk.num_transitions:
+            raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
         self.play_block(no_world(sk), given_block(sk, trajectory, losses, TotalLoss().terms))
 
     def play_block(self, world: World, block: Block) -> None:
@@ -84,12 +86,13 @@ class Baseline(Learner):
         return {}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        return {name: array for name, array in self._memory._asdict().items() if name != "values"}
+        return {name: array.copy() for name, array in self._memory._asdict().items() if name != "values"}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        checked_policy(self.skeleton, state["policy"])
         for name, array in self._memory._asdict().items():
             if name != "values":
-                array[:] = state[name]
+                taken(array, state[name], name)
 
 
 class Uniform(Baseline):

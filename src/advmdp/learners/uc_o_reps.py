@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp import bounds
-from advmdp.arrays import FloatArray, floats, fraction, frozen, whole
+from advmdp.arrays import FloatArray, floats, fraction, frozen, owned, taken, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Counts, RowSet, bernstein_set, l1_set
 from advmdp.criteria import Criterion, TotalLoss, evaluate_terms
@@ -30,6 +30,7 @@ from advmdp.errors import InputError, ProjectionError
 from advmdp.learners.base import Learner
 from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
 from advmdp.mdp import Trajectory
+from advmdp.policy import checked_policy
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 from advmdp.projection.solver import SOLVED, solve
 from advmdp.projection.types import BETA, RowSets, Structure, Workspace
@@ -71,9 +72,10 @@ class Steps(NamedTuple):
 class UCOREPS(Learner):
     """UC-O-REPS.
 
-    ``horizon`` is T.  Unless it is known, leave it out: eta becomes sqrt(ln(|X|^2|A|/L^2) / (F^2 t)) in episode t, and
-    the radii replace T by N (N + 1), which makes Lemma 4.1 true for all times at once.  The regret then is of the same
-    order for every t, with a constant about twice as large.
+    ``horizon`` is T.  Unless it is known, leave it out: eta becomes sqrt(ln(|X|^2|A|/L^2) / (F^2 t)) in episode t, what
+    that takes away from earlier losses is handed back to q_1 (dual stabilisation, Fang et al. 2020; for one state it is
+    Hedge with a falling step), and the radii replace T by N (N + 1), which makes Lemma 4.1 true for all times at once.
+    Then R^ON is of order sqrt(t) for every t.
 
     ``eta``, a number, instead of "theory": Theorem 5.3 holds for any, and :func:`advmdp.bounds.online` says what it
     promises.  The theory's is made for the worst case; ten times as much often learns faster.
@@ -86,7 +88,7 @@ class UCOREPS(Learner):
 
     ``share`` mixes this fraction of q_1 into the weights before each projection, so that nothing is ever forgotten for
     good: for losses whose best policy moves.  About one over the number of episodes between moves is right.  Against a
-    fixed comparator it costs at most ``share`` F L T more.
+    fixed policy it may cost L T (ln(1 / (1 - share)) / eta + share F) more.
 
     ``threads`` share a projection from 400,000 transitions on, as :class:`advmdp.Projector` says; they change nothing
     but the time, and are not saved.
@@ -153,17 +155,17 @@ class UCOREPS(Learner):
 
     @property
     def policy(self) -> FloatArray:
-        return frozen(self._belief.policy)
+        return owned(self._belief.policy)
 
     @property
     def q(self) -> FloatArray:
         """q_t, whose policy is played next."""
-        return frozen(self._belief.q)
+        return owned(self._belief.q)
 
     @property
     def log_q(self) -> FloatArray:
         """ln q_t, which keeps its meaning where q_t underflows."""
-        return frozen(self._belief.log_q)
+        return owned(self._belief.log_q)
 
     @property
     def rows(self) -> RowSet:
@@ -180,12 +182,12 @@ class UCOREPS(Learner):
         return self._counts.epoch
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 as printed, for so many episodes; infinite with parameters for which it does not hold.
+        """Theorem 5.1 as printed; infinite with parameters for which it does not hold.
 
-        The theorem is about the whole game, ``episodes`` equal to the horizon, for which eta and the radii are made.
+        It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
         """
         sets = self.confidence == "l1" and self.confidence_scale == 1.0
-        if not sets or self.eta != "theory" or self.share > 0.0 or self.horizon is None or episodes > self.horizon:
+        if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
 
@@ -231,17 +233,18 @@ class UCOREPS(Learner):
 
     def state(self) -> dict[str, NDArray[Any]]:
         counts, belief = self._counts, self._belief
-        learned = {name: getattr(belief, name) for name in LEARNED}
-        counted = {name: getattr(counts, name) for name in COUNTED}
+        learned = {name: getattr(belief, name).copy() for name in LEARNED}
+        counted = {name: getattr(counts, name).copy() for name in COUNTED}
         return {**learned, **counted, "epoch": np.array(counts.epoch)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         counts = self._counts
-        counts.epoch = int(state["epoch"])
+        checked_policy(self.skeleton, state["policy"])
         for name in LEARNED:
-            getattr(self._belief, name)[:] = state[name]
+            taken(getattr(self._belief, name), state[name], name)
         for name in COUNTED:
-            getattr(counts, name)[:] = state[name]
+            taken(getattr(counts, name), state[name], name)
+        counts.epoch = int(state["epoch"])
         self._rows = self._new_set()
 
 
@@ -254,6 +257,7 @@ def run(
 
     Returns the episode at which it stopped and why.
     """
+    other = not np.array_equal(terms, block.account)
     while b < len(block.losses):
         if not counted:
             enter(world, block, b, belief.policy)
@@ -261,6 +265,10 @@ def run(
                 return b, NEW_EPOCH
         counted = False
         block.believed[b] = evaluate_terms(terms, world.layer_transition_ptr, belief.q, block.losses[b], belief.z)
+        if other:
+            block.believed[b] = evaluate_terms(
+                block.account, world.layer_transition_ptr, belief.q, block.losses[b], block.z
+            )
         weigh(belief, steps, episode + b)
         memory.states[BETA][:] = 0.0
         status, _, block.gap[b], _, _, _ = solve(
@@ -287,9 +295,12 @@ def count_path(belief: Belief, pairs: Ints, transitions: Ints) -> bool:
 @compiled
 def weigh(belief: Belief, steps: Steps, t: int) -> None:
     """log w = log q - eta z, with a fixed share of q_1 where asked for."""
-    eta = steps.eta / np.sqrt(t + 1.0) if steps.anytime else steps.eta
+    eta, keep = steps.eta, 1.0
+    if steps.anytime:
+        # A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
+        eta, keep = steps.eta / np.sqrt(t + 1.0), np.sqrt((t + 1.0) / (t + 2.0))
     for i in range(len(belief.z)):
-        belief.log_w[i] = belief.log_q[i] - eta * belief.z[i]
+        belief.log_w[i] = keep * (belief.log_q[i] - eta * belief.z[i]) + (1.0 - keep) * steps.log_start[i]
     if steps.share > 0.0:
         stay, back = np.log1p(-steps.share), np.log(steps.share)
         for i in range(len(belief.z)):
