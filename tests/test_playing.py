@@ -45,6 +45,7 @@ def learner(kind: type = am.UCOREPS, **options) -> am.UCOREPS:
 
 def same(a: am.Game, b: am.Game) -> None:
     assert a.curve.equals(b.curve)
+    assert a.learner.episode == b.learner.episode
     assert a.comparator.policy.tobytes() == b.comparator.policy.tobytes()
     states = a.learner.state(), b.learner.state()
     assert states[0].keys() == states[1].keys()
