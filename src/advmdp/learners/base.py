@@ -86,8 +86,8 @@ class Learner(ABC):
         return False
 
     def play_block(self, world: World, block: Block) -> None:
-        """Play and learn from all episodes of the block, and fill in what they cost."""
-        raise NotImplementedError
+        """Play and learn from all episodes of the block, and fill in what they cost; for learners that can."""
+        raise InputError(type(self).__name__, "no compiled step", "update, one episode at a time")
 
     @property
     @abstractmethod
