@@ -343,6 +343,17 @@ def test_a_checkpoint_with_odd_arrays_is_refused_before_a_kernel_sees_them(
         am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
 
 
+def test_a_checkpoint_with_an_odd_ledger_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "game.npz"
+    am.play(MDP, SWITCHING, learner(), 20, checkpoint=path)
+    with np.load(path) as archive:
+        arrays = {**archive}
+    text = arrays["about"].tobytes().replace(b'"loss": ', b'"loss": "", "more": ', 1)
+    np.savez(path, **{**arrays, "about": np.frombuffer(text, np.uint8)})
+    with pytest.raises(am.InputError, match="something missing or odd"):
+        am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
+
+
 def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
     paper = am.UCOREPS(SK, horizon=100)
     assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)

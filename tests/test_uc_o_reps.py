@@ -346,6 +346,8 @@ def about(**changes):
     [
         (about(kind="game"), "kind 'game'"),
         (about(version=2), "version 2"),
+        (about(episode=-7), "episode"),
+        (about(episode=1.5), "episode"),
         (about(learner="os.system"), "a learner called os.system"),
         (about(parameters={"horizon": -3}), "horizon"),
         (about(parameters={"nonsense": 1}), "nonsense"),

@@ -64,4 +64,7 @@ class Ledger:
     @classmethod
     def of(cls, numbers: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Ledger":
         """What :meth:`state` gave."""
+        for line in numbers["lines"]:
+            if not all(isinstance(value, int | float) for value in line.values()):
+                raise ValueError(f"a line {line}")
         return cls(total=arrays["total"], **numbers)

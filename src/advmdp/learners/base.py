@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect
+from advmdp.arrays import FloatArray, expect, whole
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
 from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
@@ -151,7 +151,7 @@ def load_learner(
         chosen = criterion_from(given) if criterion is None else criterion
         learner: Learner = kind(skeleton, criterion=chosen, **about["parameters"])
         learner.restore({key[6:]: array for key, array in arrays.items() if key.startswith("state/")})
-        learner.episode = int(about["episode"])
+        learner.episode = whole("episode", about["episode"], 0)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

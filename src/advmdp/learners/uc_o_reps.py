@@ -244,7 +244,7 @@ class UCOREPS(Learner):
             taken(getattr(self._belief, name), state[name], name)
         for name in COUNTED:
             taken(getattr(counts, name), state[name], name)
-        counts.epoch = int(state["epoch"])
+        counts.epoch = whole("epoch", int(state["epoch"]), 1)
         self._rows = self._new_set()
 
 
