@@ -264,3 +264,18 @@ def test_the_problem_is_small_enough_for_the_bounds_to_say_something() -> None:
     first = verify.first_below_trivial(SK)
     assert bounds.total(SK, int(0.95 * first), verify.DELTA) > bounds.trivial(SK, int(0.95 * first))
     assert bounds.total(SK, int(1.05 * first), verify.DELTA) < bounds.trivial(SK, int(1.05 * first))
+
+
+def test_a_printed_set_that_held_the_truth_would_fail_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row claims that the printed dual loses Lemma 4.1: were it not so, it must not hold."""
+    monkeypatch.setattr(verify, "covered_as_printed", lambda *_: True)
+    rows = [row for row in verify.printed_dual(40, 0) if "printed dual" in row.what]
+    assert [row.holds for row in rows] == [False]
+
+
+@pytest.mark.parametrize(("online", "linear", "holds"), [(1.0, 2.0, True), (3.0, 2.0, False), (1.0, 1e9, False)])
+def test_both_inequalities_of_theorem_5_3_are_held(
+    monkeypatch: pytest.MonkeyPatch, online: float, linear: float, holds: bool
+) -> None:
+    monkeypatch.setattr(verify, "linearised", lambda *_: (online, linear))
+    assert [row.holds for row in verify.online_inequalities(1000, 0)] == [holds] * len(verify.CRITERIA)
