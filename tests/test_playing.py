@@ -175,9 +175,9 @@ SCRIPT = """
     playing.SECONDS, playing.ENTRIES = 0.0, 4000
     mdp = am.MDP.random([1, 3, 3, 1], 3, seed=0)
     losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
-    learner = am.UCOREPS(mdp.skeleton, horizon=20_000, confidence_scale=0.3)
+    learner = am.UCOREPS(mdp.skeleton, horizon=40_000, confidence_scale=0.3)
     print("ready", flush=True)
-    game = am.play(mdp, losses, learner, 20_000, checkpoint=sys.argv[1])
+    game = am.play(mdp, losses, learner, 40_000, checkpoint=sys.argv[1])
     game.curve.write_parquet(sys.argv[2])
 """
 
@@ -201,11 +201,11 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
     for _ in range(5):
         process = start(tmp_path, tmp_path / "killed.npz", tmp_path / "b.parquet")
         process.stdout.readline()
-        time.sleep(rng.uniform(0.0, 0.6))
+        time.sleep(rng.uniform(0.0, 0.4))
         killed += process.poll() is None
         process.kill()
         process.communicate()
-    assert killed >= 3
+    assert killed >= 2
     finish(tmp_path, tmp_path / "killed.npz", tmp_path / "b.parquet")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert (tmp_path / "undisturbed.npz").read_bytes() == (tmp_path / "killed.npz").read_bytes()
@@ -224,7 +224,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> Non
     assert "goes on from there" in err
     assert str(path) in err
     finish(tmp_path, path, out)
-    assert pl.read_parquet(out)["episode"][-1] == 20_000
+    assert pl.read_parquet(out)["episode"][-1] == 40_000
 
 
 def test_what_does_not_fit_together_is_refused() -> None:
