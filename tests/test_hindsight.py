@@ -314,7 +314,7 @@ def test_bounds_hold_where_the_linear_program_fails(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mdp": SMALL.skeleton}, "mdp: a Skeleton; expected a MDP"),
+        ({"mdp": SMALL.skeleton}, "mdp: a Skeleton; expected an MDP"),
         ({"losses": 3}, "losses: a int; expected something with a method block"),
         ({"criterion": "risk"}, "criterion: a str; expected a Criterion"),
         ({"episodes": []}, "episodes: .*; expected"),
