@@ -25,12 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, exact_floats, floats, frozen, owned
+from advmdp.compiled import compiled
 from advmdp.errors import EmptySetError, InputError, ModelError
 from advmdp.projection.types import RowSets
 from advmdp.skeleton import Skeleton
 from advmdp.tables import TOLERANCE
 
-__all__ = ["Box", "Counts", "L1Ball", "Point", "RowSet", "bernstein_set", "l1_set"]
+__all__ = ["Box", "Counts", "L1Ball", "Point", "RowSet", "bernstein_set", "count_path", "l1_set", "tally"]
+
+Integers = NDArray[np.int64]
 
 FREE = 2.0
 """A radius at which an L1 ball around a distribution holds every other distribution."""
@@ -157,6 +160,33 @@ class Counts:
         """Pbar, a row of zeros where a pair was never visited."""
         visits: FloatArray = np.maximum(1.0, self.visits)
         return np.divide(self.seen, sk.over_transitions(visits))
+
+
+@compiled
+def count_path(
+    visits: Integers, new_visits: Integers, new_seen: Integers, pairs: Integers, transitions: Integers
+) -> bool:
+    """Count the pairs and transitions of a trajectory; whether one of its pairs has doubled its visits."""
+    over = False
+    for k in range(len(pairs)):
+        new_visits[pairs[k]] += 1
+        new_seen[transitions[k]] += 1
+        over = over or new_visits[pairs[k]] >= max(1, visits[pairs[k]])
+    return over
+
+
+@compiled
+def tally(
+    transition_ptr: Integers, visits: Integers, seen: Integers, estimate: FloatArray, pairs: Integers,
+    transitions: Integers,
+) -> None:  # fmt: skip
+    """Count a trajectory, and bring Pbar up to date at once, for learners without epochs."""
+    for k in range(len(pairs)):
+        p = pairs[k]
+        visits[p] += 1
+        seen[transitions[k]] += 1
+        for i in range(transition_ptr[p], transition_ptr[p + 1]):
+            estimate[i] = seen[i] / visits[p]
 
 
 def l1_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float, possible: bool) -> L1Ball:

@@ -34,6 +34,7 @@ __all__ = [
     "Residuals",
     "Values",
     "best_response",
+    "evaluate",
     "expected_losses",
     "flow_residuals",
     "improve",
@@ -122,7 +123,7 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     pi = policy_vector(sk, policy)
     losses = exact_floats(loss, "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
-    x, p = _evaluate(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, pi, *values)
+    x, p = evaluate(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, pi, *values)
     if p >= 0:
         raise _broken_loss(sk, losses, p)
     if x >= 0:
@@ -204,7 +205,7 @@ def push_forward(
 
 
 @compiled
-def _evaluate(
+def evaluate(
     pair_ptr: Pointers,
     transition_ptr: Pointers,
     successor: NDArray[np.int32],

@@ -31,9 +31,9 @@ from advmdp.criteria import Criterion, TotalLoss
 from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
 from advmdp.hindsight import Comparator, Played, comparators, total_comparator
-from advmdp.learners.base import Learner
+from advmdp.learners.base import Feedback, Learner, fitting
 from advmdp.learners.episode import checked_losses, make_block, make_world
-from advmdp.losses import Losses
+from advmdp.losses import Losses, Stochastic
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import occupancy
 from advmdp.regret import Ledger, marks
@@ -94,10 +94,15 @@ def play(
     checkpoint: str | PathLike[str] | None = None,
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
+    feedback: Feedback | None = None,
+    dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
     """Play ``episodes`` episodes and account for them exactly.
 
     ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal.
+
+    The learner is shown what it declares to need: the whole loss or that along its path, the dynamics or the skeleton.
+    ``feedback`` and ``dynamics`` say what this game grants, and then a learner that needs more is refused.
 
     With ``checkpoint``, a file, the game is saved every {seconds:.0f} seconds and when it is interrupted (Ctrl-C), and
     the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
@@ -108,6 +113,11 @@ def play(
     """
     if comparator_at not in ("marks", "end"):
         raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
+    if dynamics not in (None, "known", "unknown"):
+        raise InputError("dynamics", f"{dynamics!r}", "'known' or 'unknown'")
+    if feedback not in (None, "full", "bandit"):
+        raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
+    _fit(mdp, losses, learner, feedback, dynamics)
     match = _Match(mdp, losses, learner, seed, criterion, None if checkpoint is None else Path(checkpoint))
     count = whole("episodes", episodes, 1)
     if losses.episodes is not None and count > losses.episodes:
@@ -121,6 +131,32 @@ def play(
 
 
 play.__doc__ = (play.__doc__ or "").format(seconds=SECONDS)
+
+
+def _fit(
+    mdp: MDP, losses: Losses, learner: Learner, feedback: Feedback | None, dynamics: Literal["known", "unknown"] | None
+) -> None:
+    """Refuse a learner that this game is not for, and say which ones it is for."""
+    expect(MDP, mdp, "mdp")
+    expect(Losses, losses, "losses")  # type: ignore[type-abstract]
+    expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+    name, total = type(learner).__name__, learner.criterion == TotalLoss()
+    granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
+    others = fitting(feedback or learner.feedback, granted, "total" if total else "any")
+    if feedback == "bandit" and learner.feedback == "full":
+        hint = f" ({name} with feedback='bandit' too)" if "bandit" in learner.sees else ""
+        given = f"{name}, which must see the whole loss, in a game that shows the losses along the path"
+        raise InputError("learner", given, f"one that sees no more: {others}{hint}")
+    if granted == "skeleton" and learner.mdp is not None:
+        given = f"{name}, which must know the dynamics, in a game where they are unknown"
+        raise InputError("learner", given, f"one that is told the skeleton: {others}")
+    if learner.mdp is not None and not np.array_equal(learner.mdp.transition, mdp.transition):
+        unknowing = fitting(learner.feedback, "skeleton", "total" if total else "any")
+        given = f"{name}, which was told other dynamics than this world's"
+        raise InputError("learner", given, f"one made of this MDP, or one that need not be told: {unknowing}")
+    if (losses.dimensions or 1) > 1 and not learner.criterion.takes_several:
+        given = f"{losses.dimensions} losses at once for {name} with {learner.criterion!r}, which takes one"
+        raise InputError("losses", given, f"one, or WorstCase() and one of {fitting('full', granted, 'any')}")
 
 
 class _Match:
@@ -249,7 +285,7 @@ class _Match:
         believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
         trajectory = self._trajectory(policy, drawn)
         total += loss.reshape(total.shape)
-        seen = loss if learner.sees == "full" else loss[trajectory.transitions]
+        seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
         learner.update(trajectory, frozen(seen))
         if self.losses.memory:
             self._remember(t, policy)
@@ -299,7 +335,11 @@ class _Match:
 
     def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:
         loss, believed, best = pl.col("loss"), pl.col("believed"), pl.col("comparator")
-        ours = self.criterion == self.learner.criterion  # the guarantee is of no other
+        # The guarantee is of no other criterion, and of no other losses.
+        ours = self.criterion == self.learner.criterion
+        kinds = {"arbitrary"} | ({"oblivious"} if self.losses.memory == 0 else set())
+        kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
+        ours = ours and self.learner.assumes in kinds
         bounds = [self.learner.bound(int(t)) if ours else inf for t in lines["episode"]]
         bound = pl.Series("bound", bounds, dtype=pl.Float64)
         return lines.with_columns(bound).select(

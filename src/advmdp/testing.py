@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import numpy as np
 
@@ -161,10 +162,17 @@ def _check_inequalities(case: _Case, q: FloatArray, other: FloatArray) -> None:
     case.at_most(rise, ahead - value, size, "h <z, d> <= f(q + h d) - f(q)")
 
 
-def check_learner(make: Callable[[Skeleton], Learner], *, episodes: int = 60, seed: int = 0) -> None:
+def check_learner(
+    make: Callable[..., Learner],
+    *,
+    episodes: int = 60,
+    seed: int = 0,
+    knows: Literal["skeleton", "dynamics"] | None = None,
+) -> None:
     """Whether what ``make`` makes of a skeleton is a learner; None if so, else a ModelError.
 
-    In dense and sparse worlds that it is not told, against switching losses, and after every episode:
+    ``make`` is a class, or a function; for one whose learners know the dynamics, say ``knows="dynamics"``, and it is
+    handed an MDP.  In dense and sparse worlds, against switching losses, and after every episode:
 
         the policy is a distribution in every state, and the same each time it is read
         q, where it believes in one, is an occupancy measure with that policy
@@ -178,11 +186,12 @@ def check_learner(make: Callable[[Skeleton], Learner], *, episodes: int = 60, se
     """
     if not callable(make):
         raise InputError("make", f"a {type(make).__name__}", "a function from a skeleton to a learner")
+    informed = (knows or getattr(make, "knows", "skeleton")) == "dynamics"
     count = whole("episodes", episodes, 2)
     dense, sparse = MDP.random([1, 3, 3, 1], 2, seed), MDP.random([1, 4, 6, 4, 1], 3, seed, branching=2)
     for number, mdp in enumerate((dense, sparse)):
         rng = generator(seed, "check_learner", str(number))
-        trial = _Trial(make, mdp, Switching(mdp.skeleton, period=7, seed=seed))
+        trial = _Trial(make, mdp, Switching(mdp.skeleton, period=7, seed=seed), informed)
         story = trial.told(count, rng)
         trial.check_saving(story, int(rng.integers(1, count)))
         trial.check_blocks(count, rng)
@@ -192,12 +201,13 @@ def check_learner(make: Callable[[Skeleton], Learner], *, episodes: int = 60, se
 class _Trial:
     """Learners of one making, in one world."""
 
-    make: Callable[[Skeleton], Learner]
+    make: Callable[..., Learner]
     mdp: MDP
     losses: Losses
+    informed: bool
 
     def new(self) -> Learner:
-        learner = self.make(self.mdp.skeleton)
+        learner = self.make(self.mdp if self.informed else self.mdp.skeleton)
         if not isinstance(learner, Learner):
             raise InputError("make", f"made a {type(learner).__name__}", "a Learner")
         return learner
@@ -214,7 +224,7 @@ class _Trial:
             self.check_policy(one)
             path = self.mdp.sample(one.policy, rng)
             loss = self.losses.at(t)
-            seen = loss if one.sees == "full" else loss[path.transitions]
+            seen = loss if one.feedback == "full" else loss[path.transitions]
             before = (path.transitions.copy(), seen.copy())
             for learner in (one, other):
                 learner.update(path, seen)
@@ -255,7 +265,7 @@ class _Trial:
         straight, stopped = self.new(), self.new()
         try:
             json.dumps(straight.parameters)
-            again = type(straight)(self.mdp.skeleton, criterion=straight.criterion, **straight.parameters)
+            again = type(straight)(straight.told, criterion=straight.criterion, **straight.parameters)
         except TypeError as error:
             expected = "a constructor that takes skeleton, criterion= and the parameters by name, ready for JSON"
             raise self.broken("its parameters make it again", straight, f"{error}", expected) from None
@@ -282,5 +292,5 @@ class _Trial:
         for t in range(count):
             path = Trajectory(block.states[t], block.pairs[t], block.transitions[t])
             loss = self.losses.at(t)
-            other.update(path, loss if other.sees == "full" else loss[path.transitions])
+            other.update(path, loss if other.feedback == "full" else loss[path.transitions])
         self.check_same("compiled blocks are episodes one by one", one, other)

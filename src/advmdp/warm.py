@@ -4,11 +4,13 @@ Numba keeps what it compiles on disk, so this is worth its two minutes once for 
 costs seconds.
 """
 
+from collections.abc import Callable
+from inspect import signature
+
 import numpy as np
 
 from advmdp import losses
-from advmdp.learners.baselines import FollowLeader
-from advmdp.learners.uc_o_reps import UCOREPS
+from advmdp.learners.base import LEARNERS, Learner, learner_class
 from advmdp.mdp import MDP
 from advmdp.playing import play
 
@@ -16,12 +18,21 @@ __all__ = ["warm"]
 
 
 def warm() -> None:
-    """Play two short games, episode by episode and in blocks."""
+    """Play a short game with each learner, episode by episode and in blocks."""
     mdp = MDP.random([1, 2, 1], 2, seed=0)
     sk = mdp.skeleton
-    for learner in (UCOREPS(sk, horizon=2), FollowLeader(sk)):
-        learner.update(mdp.sample(learner.policy, np.random.default_rng(0)), np.zeros(sk.num_transitions))
+    for name in LEARNERS:
+        learner = made(name, mdp, horizon=4)
+        path = mdp.sample(learner.policy, np.random.default_rng(0))
+        learner.update(path, np.zeros(sk.num_transitions if learner.feedback == "full" else sk.num_layers))
         play(mdp, losses.Switching(sk, period=2), learner, 2)
+
+
+def made(name: str, mdp: MDP, horizon: int) -> Learner:
+    """The learner of that name, with the theory's parameters."""
+    kind: Callable[..., Learner] = learner_class(name)
+    told = mdp if learner_class(name).knows == "dynamics" else mdp.skeleton
+    return kind(told, horizon=horizon) if "horizon" in signature(kind).parameters else kind(told)
 
 
 if __name__ == "__main__":

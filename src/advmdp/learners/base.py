@@ -4,8 +4,9 @@
         the world draws a trajectory U_t under ``learner.policy``
         l_t is exposed:  ``learner.update(U_t, l_t)``
 
-A learner is made of a skeleton and parameters and, unless its algorithm assumes known dynamics, never sees P.  What it
-knows, sees and can optimise is declared on its class.  What it has learned is a handful of arrays, so it can be saved
+A learner is made of a skeleton and parameters; one whose algorithm assumes known dynamics is made of an MDP, and no
+other ever sees P.  What it knows, sees and can optimise is declared on its class, and ``play`` and the constructor
+refuse what does not fit, naming the learners that do.  What it has learned is a handful of arrays, so it can be saved
 at any time and go on later as if nothing had happened: ``state`` and ``restore`` are all that a subclass gives.
 
 A learner whose step is compiled also has ``play_block``, which plays many episodes at once (see
@@ -26,15 +27,27 @@ from advmdp.criteria import Criterion, TotalLoss, criterion_from
 from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
 from advmdp.learners.episode import Block, World
-from advmdp.mdp import Trajectory
+from advmdp.mdp import MDP, Trajectory
 from advmdp.skeleton import Skeleton
 
-__all__ = ["LEARNERS", "Learner", "load_learner"]
+__all__ = ["LEARNERS", "Feedback", "Learner", "fitting", "learner_class", "load_learner"]
+
+Feedback = Literal["full", "bandit"]
 
 KIND, VERSION = "learner", 1
 
 LEARNERS = {
     "UCOREPS": "advmdp.learners.uc_o_reps",
+    "OREPS": "advmdp.learners.o_reps",
+    "UOBREPS": "advmdp.learners.uob_reps",
+    "FPOP": "advmdp.learners.fpop",
+    "MDPE": "advmdp.learners.mdp_e",
+    "LazyFPL": "advmdp.learners.lazy_fpl",
+    "OSSP": "advmdp.learners.ossp",
+    "MDPEXP3": "advmdp.learners.mdp_exp3",
+    "UCRL2": "advmdp.learners.ucrl2",
+    "REGAL": "advmdp.learners.regal",
+    "UCBVI": "advmdp.learners.ucbvi",
     "Uniform": "advmdp.learners.baselines",
     "FollowLeader": "advmdp.learners.baselines",
     "ReplayLast": "advmdp.learners.baselines",
@@ -46,16 +59,39 @@ class Learner(ABC):
     """Chooses a policy for the next episode and learns from how it went."""
 
     knows: ClassVar[Literal["skeleton", "dynamics"]] = "skeleton"
-    sees: ClassVar[Literal["full", "bandit"]] = "full"
+    """What it is made of: a skeleton, or an MDP, whose P it reads."""
+    sees: ClassVar[Literal["full", "bandit", "full or bandit"]] = "full"
+    """The whole loss after an episode, or the losses along its own path; or it is made for either."""
     optimises: ClassVar[Literal["any", "total"]] = "total"
+    """Any criterion (of losses that it sees in full), or the total loss only."""
+    assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
+    """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
 
-    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None) -> None:
-        self.skeleton = expect(Skeleton, skeleton, "skeleton")
+    def __init__(
+        self, told: Skeleton | MDP, criterion: Criterion | None = None, feedback: Feedback | None = None
+    ) -> None:
+        name = type(self).__name__
+        if self.knows == "dynamics" and isinstance(told, Skeleton):
+            others = fitting(self.sees, knows="skeleton")
+            raise InputError(name, "a Skeleton", f"an MDP, whose dynamics it must be told; {others} need not be")
+        self.mdp = expect(MDP, told, "mdp") if self.knows == "dynamics" else None
+        """The world it was told of, for learners that know the dynamics."""
+        self.skeleton = expect(Skeleton, told, "skeleton") if self.mdp is None else self.mdp.skeleton
         self.criterion = TotalLoss() if criterion is None else expect(Criterion, criterion, "criterion")  # type: ignore[type-abstract]
+        self.feedback: Feedback = _feedback(self, feedback)
+        """What it is told of the losses."""
+        if self.criterion != TotalLoss() and (self.optimises == "total" or self.feedback == "bandit"):
+            others = fitting("full", self.knows, "any")
+            raise InputError(name, f"criterion {self.criterion!r}", f"TotalLoss(), all it can optimise, or {others}")
         self.episode = 0
         """How many episodes it has learned from."""
         self.gap = 0.0
         """The gap of its last projection, for learners that have any."""
+
+    @property
+    def told(self) -> Skeleton | MDP:
+        """What it was made of."""
+        return self.skeleton if self.mdp is None else self.mdp
 
     @property
     @abstractmethod
@@ -121,6 +157,7 @@ class Learner(ABC):
         sk = self.skeleton
         skeleton = {name: getattr(sk, name) for name in SKELETON}
         arrays = {f"skeleton/{name}": array for name, array in skeleton.items()}
+        arrays |= {} if self.mdp is None else {"dynamics": self.mdp.transition}
         arrays |= {f"state/{name}": array for name, array in self.state().items()}
         write_archive(path, {"kind": KIND, "version": VERSION, **self.description()}, arrays)
 
@@ -146,10 +183,11 @@ def load_learner(
             raise InputError(where, "a criterion made of functions, which no file holds", "criterion=, the same again")
         if criterion is not None and about["criterion_shown"] != repr(criterion):
             raise InputError("criterion", f"{criterion!r}", f"{about['criterion_shown']}, which {where} was saved with")
-        kind = make or getattr(import_module(LEARNERS[name]), name)
+        kind = make or learner_class(name)
         skeleton = Skeleton(*(arrays[f"skeleton/{part}"] for part in SKELETON))
+        told = MDP(skeleton, arrays["dynamics"]) if "dynamics" in arrays else skeleton
         chosen = criterion_from(given) if criterion is None else criterion
-        learner: Learner = kind(skeleton, criterion=chosen, **about["parameters"])
+        learner: Learner = kind(told, criterion=chosen, **about["parameters"])
         learner.restore({key[6:]: array for key, array in arrays.items() if key.startswith("state/")})
         learner.episode = whole("episode", about["episode"], 0)
     except (KeyError, TypeError, ValueError) as error:
@@ -157,3 +195,33 @@ def load_learner(
             raise
         raise InputError(where, f"a learner with something missing or odd ({error})", "one as it was saved") from None
     return learner
+
+
+def learner_class(name: str) -> type[Learner]:
+    """The learner of this library with that name."""
+    kind: type[Learner] = getattr(import_module(LEARNERS[name]), name)
+    return kind
+
+
+def fitting(
+    feedback: str,
+    knows: Literal["skeleton", "dynamics"] = "dynamics",
+    optimises: Literal["any", "total"] = "total",
+) -> str:
+    """The names of the learners that get by on this: so much feedback, so much knowledge, such a criterion."""
+    names = []
+    for name in LEARNERS:
+        kind = learner_class(name)
+        enough = (kind.knows == "skeleton" or knows == "dynamics") and (feedback != "bandit" or "bandit" in kind.sees)
+        able = optimises == "total" or (kind.optimises == "any" and feedback != "bandit")
+        if enough and able:
+            names.append(name)
+    return ", ".join(names) if names else "no learner of this library"
+
+
+def _feedback(learner: Learner, asked: Feedback | None) -> Feedback:
+    """What the learner will be told: what its class declares, and where that is either, what was asked for."""
+    chosen = asked or ("bandit" if learner.sees == "bandit" else "full")
+    if chosen not in ("full", "bandit") or chosen not in learner.sees:
+        raise InputError(f"feedback of {type(learner).__name__}", f"{asked!r}", f"{learner.sees}")
+    return chosen

@@ -12,17 +12,17 @@ belongs in every comparison; losses that alternate, or that react to the player,
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, floats, owned, taken
+from advmdp.arrays import FloatArray
 from advmdp.compiled import compiled
-from advmdp.criteria import Criterion, TotalLoss
+from advmdp.confidence import tally
+from advmdp.criteria import Criterion
 from advmdp.errors import InputError
-from advmdp.learners.base import Learner
-from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
-from advmdp.mdp import Trajectory
+from advmdp.learners.episode import Block, World, enter
+from advmdp.learners.tabular import Tabular
 from advmdp.occupancy_measures import improve
-from advmdp.policy import checked_policy, uniform_policy
+from advmdp.policy import uniform_policy
 from advmdp.skeleton import Skeleton
 
 __all__ = ["FollowLeader", "ReplayLast", "Uniform"]
@@ -41,17 +41,16 @@ class Memory(NamedTuple):
     values: FloatArray  # scratch, over states
 
 
-class Baseline(Learner):
+class Baseline(Tabular):
     """Responds to some of the losses, in the estimated dynamics."""
 
+    kept = ("visits", "seen", "estimate", "loss", "policy")
     keeps = 1.0
     """What is left of earlier losses when a new one is added."""
     responds = True
 
     def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None) -> None:
         super().__init__(skeleton, criterion)
-        if self.criterion != TotalLoss():
-            raise InputError(type(self).__name__, f"criterion {self.criterion!r}", "TotalLoss(), all it can optimise")
         sk = self.skeleton
         n = sk.num_transitions
         uniform_rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))
@@ -61,38 +60,13 @@ class Baseline(Learner):
         )  # fmt: skip
 
     @property
-    def policy(self) -> FloatArray:
-        return owned(self._memory.policy)
-
-    @property
-    def compiled(self) -> bool:
-        return True
-
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        sk = self.skeleton
-        losses = checked_losses(sk, floats(loss, "loss")[None])[0]
-        if losses.size > sk.num_transitions:
-            raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
-        self.play_block(no_world(sk), given_block(sk, trajectory, losses, TotalLoss().terms))
-
-    def play_block(self, world: World, block: Block) -> None:
-        bad = respond(world, block, self._memory, self.keeps, self.responds)
-        if bad >= 0:
-            raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
-        self.episode += len(block.losses)
-
-    @property
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        return {name: array.copy() for name, array in self._memory._asdict().items() if name != "values"}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        checked_policy(self.skeleton, state["policy"])
-        for name, array in self._memory._asdict().items():
-            if name != "values":
-                taken(array, state[name], name)
+    def _learn(self, world: World, block: Block) -> None:
+        bad = respond(world, block, self._memory, self.keeps, self.responds)
+        if bad >= 0:
+            raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
 
 
 class Uniform(Baseline):
@@ -118,12 +92,7 @@ def respond(world: World, block: Block, memory: Memory, keeps: float, responds: 
         enter(world, block, b, memory.policy)
         if not responds:
             continue
-        for k in range(block.pairs.shape[1]):
-            p, i = block.pairs[b, k], block.transitions[b, k]
-            memory.visits[p] += 1
-            memory.seen[i] += 1
-            for j in range(world.transition_ptr[p], world.transition_ptr[p + 1]):
-                memory.estimate[j] = memory.seen[j] / memory.visits[p]
+        tally(world.transition_ptr, memory.visits, memory.seen, memory.estimate, block.pairs[b], block.transitions[b])
         for i in range(len(memory.loss)):
             memory.loss[i] = keeps * memory.loss[i] + block.losses[b, i, 0]
         bad = improve(

@@ -3,14 +3,17 @@
 ``play_block`` of a learner runs a loop over the episodes of a :class:`Block`; in each it lets :func:`enter` draw the
 trajectory and account for the policy under the true P, and then learns.  The block holds what the adversary and the
 world have in store, a row for each episode, and takes down what every episode cost.
+
+A learner that sees the losses along its path only takes them from :func:`reveal` and looks at no others.  An episode
+that is handed over with ``update`` then holds no others: in their place is NaN, which would spoil all that it touches.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect, frozen, integers
+from advmdp.arrays import FloatArray, expect, floats, frozen, integers
 from advmdp.compiled import compiled
 from advmdp.criteria import evaluate_terms
 from advmdp.errors import InputError
@@ -19,7 +22,18 @@ from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import push_forward
 from advmdp.skeleton import Skeleton
 
-__all__ = ["Block", "World", "checked_losses", "enter", "given_block", "make_block", "make_world", "no_world"]
+__all__ = [
+    "Block",
+    "World",
+    "checked_losses",
+    "enter",
+    "given_block",
+    "make_block",
+    "make_world",
+    "no_world",
+    "reveal",
+    "told_block",
+]
 
 Ints = NDArray[np.int64]
 Path = tuple[Ints, Ints, Ints]
@@ -28,6 +42,7 @@ Path = tuple[Ints, Ints, Ints]
 class World(NamedTuple):
     """The skeleton's arrays, and P: empty where the trajectories are given."""
 
+    layer_ptr: Ints
     pair_ptr: Ints
     transition_ptr: Ints
     successor: NDArray[np.int32]
@@ -51,17 +66,21 @@ class Block(NamedTuple):
     q: FloatArray  # scratch: q^{P, pi_t}
     mass: FloatArray  # scratch, over states
     z: FloatArray  # scratch, over transitions
+    seen: FloatArray  # scratch: the losses along a path
     reaction: Reaction  # of an adaptive adversary, whose answers are the losses
 
 
 def make_world(mdp: MDP) -> World:
-    sk = mdp.skeleton
-    return World(sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, mdp.transition)
+    return _world(mdp.skeleton, mdp.transition)
 
 
 def no_world(sk: Skeleton) -> World:
     """For trajectories that are given."""
-    return World(sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, frozen(np.empty(0)))
+    return _world(sk, frozen(np.empty(0)))
+
+
+def _world(sk: Skeleton, transition: FloatArray) -> World:
+    return World(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, transition)
 
 
 def make_block(
@@ -82,6 +101,24 @@ def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account:
     uniforms = np.empty((0, 2 * sk.num_layers))
     losses = loss.reshape(1, sk.num_transitions, -1)
     return _block(sk, losses, account, np.empty((0, 0)), uniforms, paths, no_reaction())
+
+
+def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: str, account: FloatArray) -> Block:
+    """The episode as ``update`` is told of it: with one whole loss, or with the losses along the path."""
+    given = floats(loss, "loss")
+    if feedback == "full":
+        losses = checked_losses(sk, given[None])[0]
+        if losses.size > sk.num_transitions:
+            raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
+        return given_block(sk, trajectory, losses, account)
+    if given.shape != (sk.num_layers,) or not (given.min() >= 0.0 and given.max() <= 1.0):
+        raise InputError(
+            "loss", np.array2string(given, threshold=6), f"{sk.num_layers} numbers from 0 to 1, a step each"
+        )
+    block = given_block(sk, trajectory, np.full(sk.num_transitions, np.nan), account)
+    losses = np.full((1, sk.num_transitions, 1), np.nan)
+    losses[0, block.transitions[0], 0] = given
+    return block._replace(losses=frozen(losses))
 
 
 def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -> FloatArray:
@@ -119,7 +156,7 @@ def _block(
     count, n = len(losses), sk.num_transitions
     return Block(
         frozen(losses.reshape(count, n, -1)), uniforms, frozen(account), *paths, np.zeros(count), np.zeros(count),
-        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n), reaction,
+        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n), np.empty(sk.num_layers), reaction,
     )  # fmt: skip
 
 
@@ -140,3 +177,11 @@ def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
     total, flat = block.total.reshape(block.total.size), loss.reshape(loss.size)
     for i in range(len(flat)):
         total[i] += flat[i]
+
+
+@compiled
+def reveal(block: Block, b: int) -> FloatArray:
+    """The losses along the path of episode b, one a step: all that a bandit learner is shown."""
+    for k in range(len(block.seen)):
+        block.seen[k] = block.losses[b, block.transitions[b, k], 0]
+    return block.seen

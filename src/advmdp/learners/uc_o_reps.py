@@ -16,60 +16,21 @@ its occupancy measures, q_1 is the one closest to it.  What makes it work at rea
 """
 
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from advmdp import bounds
-from advmdp.arrays import FloatArray, floats, fraction, frozen, owned, taken, whole
-from advmdp.compiled import compiled
-from advmdp.confidence import Counts, RowSet, bernstein_set, l1_set
-from advmdp.criteria import Criterion, TotalLoss, evaluate_terms
-from advmdp.errors import InputError, ProjectionError
-from advmdp.learners.base import Learner
-from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world
-from advmdp.mdp import Trajectory
-from advmdp.policy import checked_policy
-from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
-from advmdp.projection.solver import SOLVED, solve
-from advmdp.projection.types import BETA, RowSets, Structure, Workspace
+from advmdp.confidence import RowSet, bernstein_set, l1_set
+from advmdp.criteria import Criterion
+from advmdp.learners.mirror_descent import MirrorDescent
+from advmdp.learners.tabular import between, one_of
 from advmdp.skeleton import Skeleton
 
 __all__ = ["UCOREPS"]
 
-Ints = NDArray[np.int64]
-LINEAR = TotalLoss().terms
-LEARNED = ("log_q", "q", "log_pairs", "policy")
-COUNTED = ("visits", "new_visits", "seen", "new_seen")
-DONE, NEW_EPOCH, UNSOLVED = 0, 1, 2
 
-
-class Belief(NamedTuple):
-    """What changes from episode to episode."""
-
-    log_q: FloatArray
-    q: FloatArray
-    log_pairs: FloatArray
-    policy: FloatArray
-    visits: Ints  # N_i
-    new_visits: Ints  # n_i
-    new_seen: Ints  # m_i
-    log_w: FloatArray  # scratch
-    weights: FloatArray  # the same, read-only, as the projection takes them
-    z: FloatArray  # scratch
-
-
-class Steps(NamedTuple):
-    """eta_t = eta or, any time, eta / sqrt(t); and the fixed share, with the logarithms that it mixes."""
-
-    eta: float
-    anytime: bool
-    share: float
-    log_start: FloatArray
-
-
-class UCOREPS(Learner):
+class UCOREPS(MirrorDescent):
     """UC-O-REPS.
 
     ``horizon`` is T.  Unless it is known, leave it out: eta becomes sqrt(ln(|X|^2|A|/L^2) / (F^2 t)) in episode t, what
@@ -109,39 +70,15 @@ class UCOREPS(Learner):
         share: float = 0.0,
         threads: int = 1,
     ) -> None:
-        super().__init__(skeleton, criterion)
-        self.horizon = None if horizon is None else whole("horizon", horizon, 1)
-        self.delta = _between("delta", delta, 1.0)
-        self.confidence = _one_of("confidence", confidence, ("l1", "bernstein"))
-        self.confidence_scale = _between("confidence_scale", confidence_scale, np.inf)
-        self.successors = _one_of("successors", successors, ("layer", "possible"))
-        self.share = fraction("share", share)
-        self.eta: float | str = "theory" if eta == "theory" else _between("eta", eta, np.inf)
-        self._steps = self._schedule()
-        self._projector = Projector(skeleton, threads=threads)
-        self._counts = Counts(skeleton)
+        super().__init__(skeleton, horizon, criterion, eta=eta, share=share, threads=threads)
+        self.delta = between("delta", delta, 1.0)
+        self.confidence = one_of("confidence", confidence, ("l1", "bernstein"))
+        self.confidence_scale = between("confidence_scale", confidence_scale)
+        self.successors = one_of("successors", successors, ("layer", "possible"))
         self._begin()
 
-    def _schedule(self) -> Steps:
-        sk, anytime = self.skeleton, False
-        eta = self.eta
-        if isinstance(eta, str):
-            anytime = self.horizon is None
-            eta = bounds.eta(sk, self.horizon or 1, self.criterion.lipschitz(sk))
-        widths = np.diff(sk.layer_transition_ptr)
-        return Steps(eta, anytime, self.share, frozen(np.repeat(-np.log(widths), widths)))
-
-    def _begin(self) -> None:
-        """q_1, and the first epoch, in which nothing is known."""
-        sk = self.skeleton
-        self._rows = self._new_set()
-        start = self._projector.project(self._steps.log_start, self._rows)
-        log_w = np.empty(sk.num_transitions)
-        counts = self._counts
-        self._belief = Belief(
-            start.log_q.copy(), start.q.copy(), start.log_pairs.copy(), start.policy.copy(), counts.visits,
-            counts.new_visits, counts.new_seen, log_w, frozen(log_w), np.empty(sk.num_transitions),
-        )  # fmt: skip
+    def _theory_eta(self, T: int) -> float:
+        return bounds.eta(self.skeleton, T, self.criterion.lipschitz(self.skeleton))
 
     def _new_set(self) -> RowSet:
         """Delta(M, i) for the epoch that begins."""
@@ -153,34 +90,6 @@ class UCOREPS(Learner):
             return bernstein_set(sk, counts, log_term, self.confidence_scale)
         return l1_set(sk, counts, log_term, self.confidence_scale, self.successors == "possible")
 
-    @property
-    def policy(self) -> FloatArray:
-        return owned(self._belief.policy)
-
-    @property
-    def q(self) -> FloatArray:
-        """q_t, whose policy is played next."""
-        return owned(self._belief.q)
-
-    @property
-    def log_q(self) -> FloatArray:
-        """ln q_t, which keeps its meaning where q_t underflows."""
-        return owned(self._belief.log_q)
-
-    @property
-    def rows(self) -> RowSet:
-        """The confidence set of this epoch."""
-        return self._rows
-
-    @property
-    def counts(self) -> Counts:
-        """The counters N_i, M_i, n_i and m_i."""
-        return self._counts
-
-    @property
-    def epochs(self) -> int:
-        return self._counts.epoch
-
     def bound(self, episodes: int) -> float:
         """Theorem 5.1 as printed; infinite with parameters for which it does not hold.
 
@@ -191,129 +100,7 @@ class UCOREPS(Learner):
             return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        sk, terms = self.skeleton, self.criterion.terms
-        losses = checked_losses(sk, floats(loss, "loss")[None])[0]
-        if terms is None:
-            # A criterion in Python gives its subgradient here; a linear one with that gradient does the rest.
-            losses, terms = self.criterion.subgradient(sk, self.q, losses), LINEAR
-        elif losses.size > sk.num_transitions and not self.criterion.takes_several:
-            raise InputError(f"loss for {self.criterion!r}", f"{losses.shape[1]} losses at once", "one")
-        self._learn(no_world(sk), given_block(sk, trajectory, losses, terms), terms)
-
-    @property
-    def compiled(self) -> bool:
-        return self.criterion.terms is not None
-
-    def play_block(self, world: World, block: Block) -> None:
-        assert self.criterion.terms is not None
-        self._learn(world, block, self.criterion.terms)
-
-    def _learn(self, world: World, block: Block, terms: FloatArray) -> None:
-        """All episodes of a block.  The kernel comes back where an epoch ends, for the set of the next."""
-        b, status = 0, DONE
-        projector = self._projector
-        while b < len(block.losses):
-            b, status = run(
-                world, block, projector.structure, projector.bounds(self._rows), projector.memory, self._belief,
-                frozen(terms), self._steps, self.episode, b, status == NEW_EPOCH,
-            )  # fmt: skip
-            if status == UNSOLVED:
-                raise ProjectionError(f"the projection after episode {self.episode + b} is not solved to {TOLERANCE:g}")
-            if status == NEW_EPOCH:
-                self._counts.next_epoch()
-                self._rows = self._new_set()
-        self.episode += len(block.losses)
-        self.gap = float(block.gap[-1])
-
     @property
     def parameters(self) -> dict[str, Any]:
         names = ("horizon", "eta", "delta", "confidence", "confidence_scale", "successors", "share")
         return {name: getattr(self, name) for name in names}
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        counts, belief = self._counts, self._belief
-        learned = {name: getattr(belief, name).copy() for name in LEARNED}
-        counted = {name: getattr(counts, name).copy() for name in COUNTED}
-        return {**learned, **counted, "epoch": np.array(counts.epoch)}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        counts = self._counts
-        checked_policy(self.skeleton, state["policy"])
-        for name in LEARNED:
-            taken(getattr(self._belief, name), state[name], name)
-        for name in COUNTED:
-            taken(getattr(counts, name), state[name], name)
-        counts.epoch = whole("epoch", int(state["epoch"]), 1)
-        self._rows = self._new_set()
-
-
-@compiled
-def run(
-    world: World, block: Block, structure: Structure, sets: RowSets, memory: Workspace, belief: Belief,
-    terms: FloatArray, steps: Steps, episode: int, b: int, counted: bool,
-) -> tuple[int, int]:  # fmt: skip
-    """Episodes b, b + 1, ... of the block; ``counted`` says that of b only the step is left to take.
-
-    Returns the episode at which it stopped and why.
-    """
-    other = not np.array_equal(terms, block.account)
-    while b < len(block.losses):
-        if not counted:
-            enter(world, block, b, belief.policy)
-            if count_path(belief, block.pairs[b], block.transitions[b]):
-                return b, NEW_EPOCH
-        counted = False
-        block.believed[b] = evaluate_terms(terms, world.layer_transition_ptr, belief.q, block.losses[b], belief.z)
-        if other:
-            block.believed[b] = evaluate_terms(
-                block.account, world.layer_transition_ptr, belief.q, block.losses[b], block.z
-            )
-        weigh(belief, steps, episode + b)
-        memory.states[BETA][:] = 0.0
-        status, _, block.gap[b], _, _, _ = solve(
-            structure, belief.weights, sets, memory, belief.log_q, belief.q, belief.log_pairs, belief.policy, TOLERANCE,
-            ITERATIONS,
-        )  # fmt: skip
-        if status != SOLVED:
-            return b, UNSOLVED
-        b += 1
-    return b, DONE
-
-
-@compiled
-def count_path(belief: Belief, pairs: Ints, transitions: Ints) -> bool:
-    """Count the pairs and transitions of a trajectory; whether one of its pairs has doubled its visits."""
-    over = False
-    for k in range(len(pairs)):
-        belief.new_visits[pairs[k]] += 1
-        belief.new_seen[transitions[k]] += 1
-        over = over or belief.new_visits[pairs[k]] >= max(1, belief.visits[pairs[k]])
-    return over
-
-
-@compiled
-def weigh(belief: Belief, steps: Steps, t: int) -> None:
-    """log w = log q - eta z, with a fixed share of q_1 where asked for."""
-    eta, keep = steps.eta, 1.0
-    if steps.anytime:
-        # A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
-        eta, keep = steps.eta / np.sqrt(t + 1.0), np.sqrt((t + 1.0) / (t + 2.0))
-    for i in range(len(belief.z)):
-        belief.log_w[i] = keep * (belief.log_q[i] - eta * belief.z[i]) + (1.0 - keep) * steps.log_start[i]
-    if steps.share > 0.0:
-        stay, back = np.log1p(-steps.share), np.log(steps.share)
-        for i in range(len(belief.z)):
-            belief.log_w[i] = np.logaddexp(stay + belief.log_w[i], back + steps.log_start[i])
-
-
-def _between(name: str, value: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < float(value) < most:
-        raise InputError(name, f"{value!r}", f"a number above 0 and below {most:g}")
-    return float(value)
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise InputError(name, f"{value!r}", f"one of {', '.join(choices)}")
-    return value

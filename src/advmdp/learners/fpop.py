@@ -1,0 +1,147 @@
+"""FPOP, Follow the Perturbed Optimistic Policy: Neu, Gyorgy & Szepesvari, "The adversarial stochastic shortest path
+problem with unknown transition probabilities" (AISTATS 2012).
+
+Knows the skeleton, sees the whole loss, handles the total loss.  Epochs and L1 sets as in UC-O-REPS.  At the start of
+epoch i it draws Y_i(x, a) ~ Exp(eta) once, and in each episode it plays the policy that is best for the losses so far
+less the perturbation, in the best world of the set, by extended backward induction:
+
+    (P_t, pi_t) = argmin over P in the set of epoch i(t), and pi, of  <q^{P, pi}, l_1 + ... + l_{t-1} - Y_{i(t)}>
+
+Guarantee (Theorem 1 there, restated from memory): with eta = sqrt(log2(8T/|X||A|) (ln(|X||A|/L) + 1) / ((e - 1) T)),
+
+    E[R] <= L|X||A| log2(8T/|X||A|) (ln(|X||A|/L) + 1) / eta + eta (e - 1) L|X||A| T
+            + (sqrt 2 + 1) L|X| sqrt(T|A| ln(T|X||A|/(delta L))) + L|X| sqrt(2 T ln(L/delta)) + 3 delta L T
+
+for losses that do not react to it.  The perturbation changes with the epoch, and so up to |X||A| log2(8T/|X||A|)
+times: this is where |X||A| comes from, in the place of a logarithm in UC-O-REPS.  Its policies are deterministic, and
+losses that react to the last one can be ruinous.
+"""
+
+from math import e, inf, log, log2, sqrt
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, whole
+from advmdp.compiled import compiled
+from advmdp.confidence import Counts, L1Ball, count_path, l1_set
+from advmdp.criteria import Criterion
+from advmdp.learners.episode import Block, World, enter, no_world
+from advmdp.learners.optimism import Plan, induct, make_plan
+from advmdp.learners.perturbation import perturbation
+from advmdp.learners.tabular import Epochal, between
+from advmdp.projection.types import RowSets
+from advmdp.skeleton import Skeleton
+
+__all__ = ["FPOP"]
+
+Ints = NDArray[np.int64]
+
+
+class Leader(NamedTuple):
+    """The losses so far, minus the perturbation, and the policy that is best for them."""
+
+    loss: FloatArray
+    cost: FloatArray  # -Y, over pairs
+    policy: FloatArray
+    visits: Ints
+    new_visits: Ints
+    new_seen: Ints
+
+
+class FPOP(Epochal):
+    """Follow the perturbed optimistic policy.
+
+    ``horizon`` is T.  ``eta``, a number, instead of "theory"; the perturbation has mean 1 / eta.  ``confidence_scale``
+    multiplies the radii, below 1 at the cost of the guarantee.  ``seed`` fixes the perturbations.
+    """
+
+    assumes = "oblivious"
+    kept = ("loss", "cost", "policy")
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        horizon: int,
+        criterion: Criterion | None = None,
+        eta: float | Literal["theory"] = "theory",
+        delta: float = 0.05,
+        confidence_scale: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(skeleton, criterion)
+        sk, self.horizon = self.skeleton, whole("horizon", horizon, 1)
+        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self.delta, self.seed = between("delta", delta, 1.0), whole("seed", seed, 0)
+        self.confidence_scale = between("confidence_scale", confidence_scale)
+        counts = self._counts = Counts(sk)
+        self._memory = Leader(
+            np.zeros(sk.num_transitions), np.empty(sk.num_pairs), np.empty(sk.num_pairs), counts.visits,
+            counts.new_visits, counts.new_seen,
+        )  # fmt: skip
+        self._plan = make_plan(sk, self._memory.policy)
+        self._begin_epoch(0)
+
+    @property
+    def _changes(self) -> float:
+        """log2(8T/|X||A|), which times |X||A| is the most epochs there can be; one for the shortest games."""
+        return max(1.0, log2(8.0 * self.horizon / (self.skeleton.num_states * self.skeleton.num_actions)))
+
+    @property
+    def _entropy(self) -> float:
+        sk = self.skeleton
+        return log(sk.num_states * sk.num_actions / sk.num_layers) + 1.0
+
+    @property
+    def _rate(self) -> float:
+        if isinstance(self.eta, str):
+            return sqrt(self._changes * self._entropy / ((e - 1.0) * self.horizon))
+        return self.eta
+
+    def _new_set(self) -> L1Ball:
+        sk = self.skeleton
+        log_term = log(self.horizon * sk.num_states * sk.num_actions / self.delta)
+        return l1_set(sk, self._counts, log_term, self.confidence_scale, possible=False)
+
+    def _begin_epoch(self, episode: int) -> None:
+        sk, leader = self.skeleton, self._memory
+        self._sets = self._new_set().bounds(sk)
+        leader.cost[:] = -perturbation(self.seed, "FPOP", self._counts.epoch, sk.num_pairs, self._rate)
+        induct(no_world(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
+
+    def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
+        return follow(world, block, self._sets, self._memory, self._plan, b)
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        super().restore(state)
+        self._sets = self._new_set().bounds(self.skeleton)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
+        sk, T, delta = self.skeleton, episodes, self.delta
+        L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+        if self.eta != "theory" or self.confidence_scale != 1.0 or self.horizon != T:
+            return inf
+        leader = 2.0 * L * X * A * sqrt(self._changes * self._entropy * (e - 1.0) * T)
+        optimism = (sqrt(2.0) + 1.0) * L * X * sqrt(T * A * log(T * X * A / (delta * L)))
+        return leader + optimism + L * X * sqrt(2.0 * T * log(L / delta)) + 3.0 * delta * L * T
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        names = ("horizon", "eta", "delta", "confidence_scale", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+@compiled
+def follow(world: World, block: Block, sets: RowSets, leader: Leader, plan: Plan, b: int) -> tuple[int, bool]:
+    """The episodes from b on, up to the first that ends an epoch."""
+    while b < len(block.losses):
+        enter(world, block, b, leader.policy)
+        for i in range(len(leader.loss)):
+            leader.loss[i] += block.losses[b, i, 0]
+        b += 1
+        if count_path(leader.visits, leader.new_visits, leader.new_seen, block.pairs[b - 1], block.transitions[b - 1]):
+            return b, True
+        induct(world, sets, leader.loss, leader.cost, -np.inf, np.inf, plan)
+    return b, False

@@ -1,0 +1,131 @@
+"""Lazy FPL, Lazy Follow the Perturbed Leader: Yu, Mannor & Shimkin, "Markov decision processes with arbitrary reward
+processes" (Mathematics of Operations Research 2009).
+
+Knows P, sees the whole loss, handles the total loss.  Time is cut into phases; the policy changes at the start of a
+phase only, to the one that is best in P for the losses so far less a fresh perturbation:
+
+    pi_m = argmin over pi of <q^{P, pi}, l_1 + ... + l_{t_m - 1} - Y_m>,    Y_m(x, a) ~ Exp(eta_m)
+
+Here phase m has ceil(sqrt m) episodes, so that T of them have about T^{2/3} phases: it plans that much more rarely than
+others, and pays with a regret of order T^{2/3}.  It needs no horizon.
+
+Guarantee, for the model of this library (the original is about one endless run) and losses that do not react to it:
+let c_m be the sum of the losses of phase m, and tau_m its length.  The perturbed leader of phase m, had it seen c_m, is
+better than any fixed policy up to E max_q <q, Y> <= L (ln(|X||A|/L) + 1) / eta.  Seeing c_m changes the density of Y by
+exp(eta |c_m|_1) at most, with |c_m|_1 <= tau_m |X||A|, so not seeing it costs at most
+(e - 1) eta_m tau_m |X||A| <q, c_m> where eta_m tau_m |X||A| <= 1, and L tau_m always.  With
+S_m = sum_{j <= m} tau_j^2 and eta_m = sqrt((ln(|X||A|/L) + 1) / ((e - 1)|X||A| S_m)),
+
+    E[R] <= 3 L sqrt((e - 1)|X||A| (ln(|X||A|/L) + 1) S_M) + L (the episodes of phases with eta_m tau_m |X||A| > 1)
+"""
+
+from math import ceil, e, inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, whole
+from advmdp.compiled import compiled
+from advmdp.confidence import Point
+from advmdp.criteria import Criterion
+from advmdp.learners.episode import Block, World, enter, no_world
+from advmdp.learners.optimism import induct, make_plan
+from advmdp.learners.perturbation import perturbation
+from advmdp.learners.tabular import Tabular, between
+from advmdp.mdp import MDP
+
+__all__ = ["LazyFPL"]
+
+
+class Leader(NamedTuple):
+    """The losses so far, and the policy of this phase; which phase it is, how much of it is left, and S_m."""
+
+    loss: FloatArray
+    policy: FloatArray
+    phase: NDArray[np.int64]  # (3,)
+
+
+class LazyFPL(Tabular):
+    """Follow the perturbed leader, lazily.
+
+    ``scale`` multiplies the perturbations: the theory's are for the worst case, and a tenth often learns faster.
+    ``seed`` fixes them.
+    """
+
+    knows = "dynamics"
+    assumes = "oblivious"
+    kept = ("loss", "policy", "phase")
+
+    def __init__(self, mdp: MDP, criterion: Criterion | None = None, scale: float = 1.0, seed: int = 0) -> None:
+        super().__init__(mdp, criterion)
+        sk = self.skeleton
+        self.scale, self.seed = between("scale", scale), whole("seed", seed, 0)
+        self._memory = Leader(np.zeros(sk.num_transitions), np.empty(sk.num_pairs), np.zeros(3, np.int64))
+        self._plan = make_plan(sk, self._memory.policy)
+        self._sets = Point(mdp.transition).bounds(sk)
+        self._next_phase()
+
+    @property
+    def _entropy(self) -> float:
+        sk = self.skeleton
+        return log(sk.num_states * sk.num_actions / sk.num_layers) + 1.0
+
+    def _rate(self, squares: int) -> float:
+        """eta_m, where the squares of the lengths so far sum to S_m."""
+        return sqrt(self._entropy / ((e - 1.0) * self.skeleton.num_states * self.skeleton.num_actions * squares))
+
+    def _next_phase(self) -> None:
+        sk, leader = self.skeleton, self._memory
+        number = int(leader.phase[0]) + 1
+        length = phase_length(number)
+        leader.phase[:] = number, length, leader.phase[2] + length**2
+        rate = self._rate(int(leader.phase[2])) / self.scale
+        cost = -perturbation(self.seed, "LazyFPL", number, sk.num_pairs, rate)
+        induct(no_world(sk), self._sets, leader.loss, cost, -inf, inf, self._plan)
+
+    def _learn(self, world: World, block: Block) -> None:
+        b, leader = 0, self._memory
+        while b < len(block.losses):
+            stop = min(len(block.losses), b + int(leader.phase[1]))
+            wait(world, block, leader, b, stop)
+            leader.phase[1] -= stop - b
+            b = stop
+            if leader.phase[1] == 0:
+                self._next_phase()
+
+    @property
+    def epochs(self) -> int:
+        """The phases begun."""
+        return int(self._memory.phase[0])
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, at any time; infinite with another scale."""
+        if self.scale != 1.0:
+            return inf
+        L, pairs = self.skeleton.num_layers, self.skeleton.num_states * self.skeleton.num_actions
+        number, played, squares, early = 0, 0, 0, 0
+        while played < episodes:
+            number += 1
+            length = phase_length(number)
+            played, squares = played + length, squares + length**2
+            early += length if self._rate(squares) * length * pairs > 1.0 else 0
+        return 3.0 * L * sqrt((e - 1.0) * pairs * self._entropy * squares) + L * min(early, episodes)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"scale": self.scale, "seed": self.seed}
+
+
+def phase_length(number: int) -> int:
+    """tau_m = ceil(sqrt m)."""
+    return ceil(sqrt(number))
+
+
+@compiled
+def wait(world: World, block: Block, leader: Leader, b: int, stop: int) -> None:
+    """The episodes from b to stop with the same policy."""
+    for t in range(b, stop):
+        enter(world, block, t, leader.policy)
+        for i in range(len(leader.loss)):
+            leader.loss[i] += block.losses[t, i, 0]

@@ -1,0 +1,71 @@
+"""MDP-E: Even-Dar, Kakade & Mansour, "Online Markov decision processes" (Mathematics of Operations Research 2009).
+
+Knows P, sees the whole loss, handles the total loss.  In each state a Hedge over the actions, fed with the Q-values of
+the policy played under the loss of the episode:
+
+    pi_{t+1}(a|x) proportional to pi_t(a|x) exp(-eta Q_t(x, a)),   Q_t of (P, pi_t, l_t),   eta = sqrt(8 ln|A| / T) / L
+
+Guarantee, always: R <= L^2 sqrt(T ln|A| / 2).  Hedge on values in [0, L - k] costs a state at most
+ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are weighted with probabilities.
+"""
+
+from math import inf, log, sqrt
+from typing import Any, Literal
+
+from advmdp.arrays import whole
+from advmdp.compiled import compiled
+from advmdp.criteria import Criterion
+from advmdp.learners.entropic import Entropic, Experts, advance
+from advmdp.learners.episode import Block, World, enter
+from advmdp.learners.tabular import between
+from advmdp.mdp import MDP
+
+__all__ = ["MDPE"]
+
+
+class MDPE(Entropic):
+    """A Hedge in each state.
+
+    ``horizon`` is T.  ``eta``, a number, instead of "theory".
+    """
+
+    def __init__(
+        self,
+        mdp: MDP,
+        horizon: int,
+        criterion: Criterion | None = None,
+        eta: float | Literal["theory"] = "theory",
+    ) -> None:
+        super().__init__(mdp, criterion)
+        self.horizon = whole("horizon", horizon, 1)
+        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+
+    @property
+    def _rate(self) -> float:
+        if isinstance(self.eta, str):
+            return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_layers
+        return self.eta
+
+    def _learn(self, world: World, block: Block) -> None:
+        hedge(world, block, self._memory, self._rate)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, for the whole game; infinite with another eta or length."""
+        if self.eta != "theory" or episodes != self.horizon:
+            return inf
+        return self.skeleton.num_layers**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"horizon": self.horizon, "eta": self.eta}
+
+
+@compiled
+def hedge(world: World, block: Block, experts: Experts, eta: float) -> None:
+    """All episodes of the block."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, experts.policy)
+        for i in range(len(experts.loss)):
+            experts.loss[i] = block.losses[b, i, 0]
+        advance(world, experts, experts.policy, eta)
+        experts.policy[:] = experts.weights

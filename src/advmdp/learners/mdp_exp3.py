@@ -1,0 +1,147 @@
+"""MDP-EXP3: after Neu, Gyorgy, Szepesvari & Antos, "Online Markov decision processes under bandit feedback" (NIPS
+2010), for the loop-free model, and without their assumption that every policy visits every state.
+
+Knows P, sees the losses along its path, handles the total loss.  As in OSSP there are exponential weights mu_t in each
+state on estimated values; but exploration is of the states too.  q^E is the occupancy measure of a player who draws a
+state, goes there as surely as one can, and then chooses at random, and
+
+    q_t = (1 - gamma) q^{P, mu_t} + gamma q^E,    pi_t = pi^{q_t}
+    l^_t(x, a) = l_t(x, a, x') / q_t(x, a)  on the pairs visited, 0 elsewhere
+    Q^_t       = the values of (P, mu_t, l^_t)
+    mu_{t+1}(a|x) proportional to exp(-eta sum_{s <= t} Q^_s(x, a))
+
+Guarantee, in expectation, of order T^{2/3} and without alpha.  Since q^E(y, b) >= max_pi q^pi(y) / (|X||A|), and no
+policy goes to x, takes a and then follows mu_t to y with more than max_pi q^pi(y), the second moments of the estimates
+sum, weighted as the performance difference lemma weighs them, to at most L^2 |X|^2 |A| / gamma:
+
+    E[R] <= gamma L T + L ln|A| / eta + eta T L^2 |X|^2 |A| / (2 gamma)
+
+which is 3 (L^4 |X|^2 |A| ln|A| / 2)^{1/3} T^{2/3} for the theory's gamma = (L|X|^2|A| ln|A| / (2T))^{1/3} and
+eta = sqrt(2 gamma ln|A| / (T L|X|^2|A|)), if losses do not react to it.
+
+q^E takes one backward induction for each state, once.
+"""
+
+from math import inf, log, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, fraction, whole
+from advmdp.compiled import compiled
+from advmdp.criteria import Criterion
+from advmdp.learners.entropic import Entropic, Experts, advance
+from advmdp.learners.episode import Block, World, enter, no_world, reveal
+from advmdp.learners.importance import estimate
+from advmdp.learners.tabular import between
+from advmdp.mdp import MDP
+from advmdp.occupancy_measures import best_response, occupancy, push_forward
+from advmdp.policy import uniform_policy
+
+__all__ = ["MDPEXP3", "visiting"]
+
+
+class MDPEXP3(Entropic):
+    """Exponential weights in each state, on estimated values, with exploration of all states.
+
+    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".
+    """
+
+    sees = "bandit"
+    assumes = "oblivious"
+
+    def __init__(
+        self,
+        mdp: MDP,
+        horizon: int,
+        criterion: Criterion | None = None,
+        eta: float | Literal["theory"] = "theory",
+        gamma: float | Literal["theory"] = "theory",
+    ) -> None:
+        super().__init__(mdp, criterion)
+        self.horizon = whole("horizon", horizon, 1)
+        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self.gamma: float | str = "theory" if gamma == "theory" else fraction("gamma", gamma)
+        self._share, self._rate = self._rates()
+        self._explored = visiting(mdp)
+        self._mix()
+
+    def _mix(self) -> None:
+        mix(no_world(self.skeleton), self._memory, self._explored, self._share)
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        super().restore(state)
+        self._mix()  # q_t over pairs follows from the weights
+
+    @property
+    def _sizes(self) -> tuple[int, float, float]:
+        """L, |X|^2 |A| and ln|A|."""
+        sk = self.skeleton
+        return sk.num_layers, float(sk.num_states**2 * sk.num_actions), log(max(2, sk.num_actions))
+
+    def _rates(self) -> tuple[float, float]:
+        """gamma and eta; the theory's gamma is at most one half, as short games would have it above one."""
+        L, spread, entropy = self._sizes
+        T = self.horizon
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = min(0.5, (L * spread * entropy / (2.0 * T)) ** (1.0 / 3.0))
+        eta = sqrt(2.0 * max(gamma, 1e-12) * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
+        return gamma, eta
+
+    def _learn(self, world: World, block: Block) -> None:
+        explore(world, block, self._memory, self._explored, self._rate, self._share)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
+        if self.eta != "theory" or self.gamma != "theory" or episodes != self.horizon:
+            return inf
+        (L, spread, entropy), T, gamma, eta = self._sizes, episodes, self._share, self._rate
+        return gamma * L * T + L * entropy / eta + eta * T * L**2 * spread / (2.0 * gamma)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"horizon": self.horizon, "eta": self.eta, "gamma": self.gamma}
+
+
+def visiting(mdp: MDP) -> FloatArray:
+    """q^E over pairs: the mean over all states of going there as surely as one can, and at random from there on."""
+    sk = mdp.skeleton
+    at_random, total = uniform_policy(sk), np.zeros(sk.num_pairs)
+    for k in range(sk.num_layers):
+        there = sk.layer_pair_ptr[k]  # the pairs of layer k begin here
+        for x in range(sk.layer_ptr[k], sk.layer_ptr[k + 1]):
+            policy = best_response(mdp, -(sk.successor == x).astype(np.float64))[0]
+            policy[there:] = at_random[there:]
+            total += np.add.reduceat(occupancy(mdp, policy), sk.transition_ptr[:-1])
+    return total / (sk.num_states - 1)
+
+
+@compiled
+def explore(world: World, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> None:
+    """All episodes of the block."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, experts.policy)
+        for k in range(len(experts.chance)):
+            experts.chance[k] = experts.pair_values[block.pairs[b, k]]
+        estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
+        advance(world, experts, experts.weights, eta)
+        mix(world, experts, explored, gamma)
+
+
+@compiled
+def mix(world: World, experts: Experts, explored: FloatArray, gamma: float) -> None:
+    """pi_t, and q_t over pairs in the place of the values."""
+    push_forward(
+        world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.weights, experts.mass,
+        experts.q,
+    )  # fmt: skip
+    pairs = experts.pair_values
+    for x in range(len(world.pair_ptr) - 2):
+        first, last, total = world.pair_ptr[x], world.pair_ptr[x + 1], 0.0
+        for p in range(first, last):
+            pairs[p] = (1.0 - gamma) * experts.mass[x] * experts.weights[p] + gamma * explored[p]
+            total += pairs[p]
+        for p in range(first, last):
+            experts.policy[p] = pairs[p] / total if total > 0.0 else experts.weights[p]

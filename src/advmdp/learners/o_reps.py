@@ -1,0 +1,98 @@
+"""O-REPS, Online Relative Entropy Policy Search: Zimin & Neu, "Online learning in episodic Markovian decision processes
+by relative entropy policy search" (NIPS 2013).
+
+Knows P.  It is UC-O-REPS with the set reduced to the true rows, Delta(P): with q_1 the occupancy measure of P of
+largest entropy over pairs,
+
+    q_{t+1} = argmin over q in Delta(P) of  eta <q, z_t> + D(q || q_t)
+
+sees      the whole loss: z_t in the subdifferential of f at q_t, eta = sqrt(ln(|X||A|/L) / (F^2 T)); or
+          the losses along its path: z_t(x, a) = l_t(x, a, x') / q_t(x, a) on the pairs visited, 0 elsewhere,
+          eta = sqrt(L ln(|X||A|/L) / (T|X||A|))
+criteria  any convex one if it sees the whole loss, else the total loss
+guarantee R <= 2 F L sqrt(T ln(|X||A|/L)) with the whole loss, always;
+          E[R] <= 2 sqrt(L|X||A| T ln(|X||A|/L)) with the losses along the path, if these do not react to it
+
+The estimate stands for a pair and not for a transition: losses may depend on x', and given the pair, x' is the world's.
+"""
+
+from math import inf
+from typing import Any, Literal
+
+import numpy as np
+
+from advmdp.arrays import FloatArray
+from advmdp.confidence import Point
+from advmdp.criteria import Criterion
+from advmdp.learners.base import Feedback
+from advmdp.learners.mirror_descent import IMPORTANCE, SUBGRADIENT, MirrorDescent
+from advmdp.mdp import MDP
+
+__all__ = ["OREPS"]
+
+
+class OREPS(MirrorDescent):
+    """O-REPS, with full information or bandit ``feedback``.
+
+    ``horizon`` is T; left out, the step falls like 1 / sqrt(t), as in :class:`advmdp.UCOREPS`.  ``eta``, a number,
+    instead of "theory".  ``threads`` as there.
+    """
+
+    knows = "dynamics"
+    sees = "full or bandit"
+    optimises = "any"
+
+    def __init__(
+        self,
+        mdp: MDP,
+        horizon: int | None = None,
+        criterion: Criterion | None = None,
+        feedback: Feedback = "full",
+        eta: float | Literal["theory"] = "theory",
+        threads: int = 1,
+    ) -> None:
+        super().__init__(mdp, horizon, criterion, feedback, eta=eta, threads=threads)
+        self.assumes = "arbitrary" if self.feedback == "full" else "oblivious"
+        self._begin(SUBGRADIENT if self.feedback == "full" else IMPORTANCE, counting=False)
+
+    @property
+    def _transition(self) -> FloatArray:
+        assert self.mdp is not None
+        return self.mdp.transition
+
+    @property
+    def _entropy(self) -> float:
+        """ln(|X||A|/L): L times this is the most that D(q || q_1) can be."""
+        sk = self.skeleton
+        return float(np.log(sk.num_states * sk.num_actions / sk.num_layers))
+
+    def _theory_eta(self, T: int) -> float:
+        sk = self.skeleton
+        if self.feedback == "full":
+            return float(np.sqrt(self._entropy / T)) / self.criterion.lipschitz(sk)
+        return float(np.sqrt(sk.num_layers * self._entropy / (T * sk.num_states * sk.num_actions)))
+
+    def _new_set(self) -> Point:
+        return Point(self._transition)
+
+    def _log_start(self) -> FloatArray:
+        """Uniform over the pairs of a layer, so that D(q || .) is, up to a constant, minus the entropy over pairs."""
+        sk, P = self.skeleton, self._transition
+        pairs = np.diff(sk.layer_pair_ptr)
+        log_rows = np.log(P, where=P > 0.0, out=np.zeros_like(P))
+        start: FloatArray = log_rows - np.repeat(np.log(pairs), np.diff(sk.layer_transition_ptr))
+        return start
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, for the whole game; infinite with another eta or length."""
+        sk = self.skeleton
+        L, pairs = sk.num_layers, sk.num_states * sk.num_actions
+        if self.eta != "theory" or episodes != self.horizon:
+            return inf
+        if self.feedback == "full":
+            return 2.0 * self.criterion.lipschitz(sk) * L * float(np.sqrt(episodes * self._entropy))
+        return 2.0 * float(np.sqrt(L * pairs * episodes * self._entropy))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("horizon", "feedback", "eta")}

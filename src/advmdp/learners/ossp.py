@@ -1,0 +1,116 @@
+"""The bandit learner for the online loop-free stochastic shortest path problem: Neu, Gyorgy & Szepesvari, "The online
+loop-free stochastic shortest-path problem" (COLT 2010).
+
+Knows P, sees the losses along its path, handles the total loss.  With q_t(x) the probability of x under pi_t,
+
+    l^_t(x, a) = l_t(x, a, x') / (q_t(x) pi_t(a|x))  on the pairs visited, 0 elsewhere
+    Q^_t       = the values of (P, pi_t, l^_t), by backward induction
+    w_{t+1}(a|x) proportional to exp(-eta sum_{s <= t} Q^_s(x, a)),    pi_{t+1} = (1 - gamma) w_{t+1} + gamma / |A(x)|
+
+Guarantee, in expectation, with alpha the least probability with which any policy visits any state.  In the paper it is
+of order L^2 sqrt(T |A| ln|A|) / alpha.  For losses (the paper has rewards, and needs gamma > 0 for that) one gets by
+with gamma = 0 and sqrt(alpha): E[sum_a pi(a|x) Q^(x, a)^2] <= (L - k)^2 |A| / q_t(x), since given a step j > k the
+estimates of its pairs weigh at most |A| / q_t(x) together; so with C = |A| L (L + 1)(2L + 1) / (12 alpha),
+
+    E[R] <= L ln|A| / eta + eta T C + gamma T L (L + 1) / 2  =  2 sqrt(L ln|A| T C)   for eta = sqrt(L ln|A| / (T C))
+
+Where some policy misses some state alpha is 0, and there is no guarantee; eta is then that of alpha = 1 / |X|.
+"""
+
+from functools import cached_property
+from math import inf, log, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from advmdp.arrays import FloatArray, fraction, whole
+from advmdp.compiled import compiled
+from advmdp.criteria import Criterion
+from advmdp.learners.entropic import Entropic, Experts, advance
+from advmdp.learners.episode import Block, World, enter, reveal
+from advmdp.learners.importance import estimate
+from advmdp.learners.tabular import between
+from advmdp.mdp import MDP
+from advmdp.occupancy_measures import best_response, push_forward
+
+__all__ = ["OSSP", "least_visits"]
+
+
+class OSSP(Entropic):
+    """Exponential weights in each state, on estimated values.
+
+    ``horizon`` is T.  ``eta``, a number, instead of "theory".  ``gamma`` is the share of actions at random.
+    """
+
+    sees = "bandit"
+    assumes = "oblivious"
+
+    def __init__(
+        self,
+        mdp: MDP,
+        horizon: int,
+        criterion: Criterion | None = None,
+        eta: float | Literal["theory"] = "theory",
+        gamma: float = 0.0,
+    ) -> None:
+        super().__init__(mdp, criterion)
+        self.horizon, self.gamma = whole("horizon", horizon, 1), fraction("gamma", gamma)
+        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self._rate = sqrt(self._entropy / (horizon * self._variance)) if isinstance(self.eta, str) else self.eta
+
+    @cached_property
+    def alpha(self) -> float:
+        """The least probability with which any policy visits any state."""
+        assert self.mdp is not None
+        return float(least_visits(self.mdp).min())
+
+    @property
+    def _entropy(self) -> float:
+        return self.skeleton.num_layers * log(max(2, self.skeleton.num_actions))
+
+    @property
+    def _variance(self) -> float:
+        sk = self.skeleton
+        L, alpha = sk.num_layers, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
+        return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
+
+    def _learn(self, world: World, block: Block) -> None:
+        explore(world, block, self._memory, self._rate, self.gamma)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, for the whole game; infinite with another eta or length, or where alpha is 0."""
+        if self.eta != "theory" or episodes != self.horizon or self.alpha == 0.0:
+            return inf
+        L = self.skeleton.num_layers
+        at_random = self.gamma * episodes * L * (L + 1) / 2.0
+        return 2.0 * sqrt(self._entropy * episodes * self._variance) + at_random
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"horizon": self.horizon, "eta": self.eta, "gamma": self.gamma}
+
+
+def least_visits(mdp: MDP) -> FloatArray:
+    """min over pi of Pr[x | P, pi], for every state: backward induction with a loss of one for entering it."""
+    successor = mdp.skeleton.successor
+    rest = [best_response(mdp, (successor == x).astype(np.float64))[1] for x in range(1, mdp.skeleton.num_states)]
+    return np.array([1.0, *rest])
+
+
+@compiled
+def explore(world: World, block: Block, experts: Experts, eta: float, gamma: float) -> None:
+    """All episodes of the block."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, experts.policy)
+        push_forward(
+            world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.policy, experts.mass,
+            experts.q,
+        )  # fmt: skip
+        for k in range(len(experts.chance)):
+            experts.chance[k] = experts.mass[block.states[b, k]] * experts.policy[block.pairs[b, k]]
+        estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
+        advance(world, experts, experts.policy, eta)
+        for x in range(len(world.pair_ptr) - 2):
+            first, last = world.pair_ptr[x], world.pair_ptr[x + 1]
+            for p in range(first, last):
+                experts.policy[p] = (1.0 - gamma) * experts.weights[p] + gamma / (last - first)

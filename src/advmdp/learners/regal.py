@@ -1,0 +1,48 @@
+"""REGAL: Bartlett & Tewari, "REGAL: a regularization based algorithm for reinforcement learning in weakly communicating
+MDPs" (UAI 2009), with episodes: UCRL2 with a cap on the span of the value function.
+
+Knows, sees and assumes what UCRL2 does.  Whoever knows that the best values of the states of a layer differ by no more
+than H need not be as optimistic: in extended backward induction
+
+    V(x) = max(V(x), max over y in the layer of V(y) - H)
+
+which stays below the true best value wherever V did and H is right (V*(x) >= max_y V*(y) - H >= max_y V(y) - H), and
+only ever raises it.  The original searches all plausible worlds for those with that span, which no one can do; raising
+the values is the operator of Fruit et al. (2018).
+
+Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the place of L, if H is right.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from advmdp.criteria import Criterion
+from advmdp.errors import InputError
+from advmdp.learners.base import Feedback
+from advmdp.learners.ucrl2 import UCRL2
+from advmdp.skeleton import Skeleton
+
+__all__ = ["REGAL"]
+
+
+class REGAL(UCRL2):
+    """UCRL2 that is told ``span``, the most by which the best values of the states of a layer differ."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        span: float = 1.0,
+        criterion: Criterion | None = None,
+        feedback: Feedback = "full",
+        delta: float = 0.05,
+        confidence_scale: float = 1.0,
+    ) -> None:
+        if isinstance(span, bool) or not isinstance(span, int | float | np.number) or not 0.0 <= float(span) < np.inf:
+            raise InputError("span", f"{span!r}", "a number, 0 or more")
+        self.span = float(span)
+        super().__init__(skeleton, criterion, feedback, delta, confidence_scale)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"span": self.span, **super().parameters}

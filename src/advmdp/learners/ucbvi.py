@@ -1,0 +1,124 @@
+"""UCBVI, Upper Confidence Bound Value Iteration: Azar, Osband & Munos, "Minimax regret bounds for reinforcement
+learning" (ICML 2017), with their first bonus (Chernoff-Hoeffding).
+
+Knows the skeleton, handles the total loss, and assumes that losses are independent draws from fixed distributions, like
+UCRL2.  After every episode it plans anew, by backward induction in the estimate Pbar of all visits so far,
+
+    Q(x, a) = max(0, l(x, a) + sum_{x'} Pbar(x'|x, a) V(x') - 7 L ln(5|X||A| L T / delta) / sqrt(N(x, a)))
+
+with V = min_a Q, and Q = 0 for pairs never visited.  l is the mean of all losses so far, if it sees the whole loss,
+else the mean of those seen at (x, a).
+
+Guarantee (Theorem 1 there, the losses' means known): R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i =
+ln(5|X||A| L T / delta), with probability 1 - delta.
+"""
+
+from math import inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, frozen, whole
+from advmdp.compiled import compiled
+from advmdp.confidence import Point, tally
+from advmdp.criteria import Criterion
+from advmdp.learners.base import Feedback
+from advmdp.learners.episode import Block, World, enter, no_world
+from advmdp.learners.optimism import Plan, induct, make_plan
+from advmdp.learners.tabular import Tabular, between
+from advmdp.learners.ucrl2 import note_losses
+from advmdp.projection.types import RowSets
+from advmdp.skeleton import Skeleton
+
+__all__ = ["UCBVI"]
+
+Ints = NDArray[np.int64]
+
+
+class Record(NamedTuple):
+    """Counts, Pbar, the losses so far, and the policy."""
+
+    visits: Ints
+    seen: Ints
+    estimate: FloatArray
+    loss: FloatArray
+    paid: FloatArray
+    policy: FloatArray
+    cost: FloatArray  # the mean loss of pairs, less the bonus; minus infinity where there was no visit
+    mean: FloatArray  # scratch: the mean loss of transitions
+
+
+class UCBVI(Tabular):
+    """Backward induction in the estimated world, with a bonus for what is little known; for stochastic losses.
+
+    ``horizon`` is T.  ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies the bonus, below 1 at the
+    cost of the guarantee: as it stands nothing is learned for hundreds of visits to a pair, and 0.01 to 0.1 pays.
+    """
+
+    sees = "full or bandit"
+    assumes = "stochastic"
+    kept = ("visits", "seen", "estimate", "loss", "paid", "policy", "cost")
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        horizon: int,
+        criterion: Criterion | None = None,
+        feedback: Feedback = "full",
+        delta: float = 0.05,
+        confidence_scale: float = 1.0,
+    ) -> None:
+        super().__init__(skeleton, criterion, feedback)
+        sk, self.horizon = self.skeleton, whole("horizon", horizon, 1)
+        self.delta, self.confidence_scale = between("delta", delta, 1.0), between("confidence_scale", confidence_scale)
+        n, pairs = sk.num_transitions, sk.num_pairs
+        rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))
+        self._memory = Record(
+            np.zeros(pairs, np.int64), np.zeros(n, np.int64), rows, np.zeros(n), np.zeros(pairs), np.empty(pairs),
+            np.full(pairs, -inf), np.zeros(n),
+        )  # fmt: skip
+        # The set is the estimate itself, which changes under the view.
+        self._sets = Point(rows).bounds(sk)._replace(low=frozen(rows))
+        self._plan = make_plan(sk, self._memory.policy)
+        induct(no_world(sk), self._sets, self._memory.mean, self._memory.cost, 0.0, inf, self._plan)
+
+    @property
+    def _iota(self) -> float:
+        sk = self.skeleton
+        return log(5.0 * sk.num_states * sk.num_actions * sk.num_layers * self.horizon / self.delta)
+
+    def _learn(self, world: World, block: Block) -> None:
+        bonus = self.confidence_scale * 7.0 * self.skeleton.num_layers * self._iota
+        full = self.feedback == "full"
+        iterate(world, block, self._sets, self._memory, self._plan, bonus, full, self.episode)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, up to the horizon; infinite after it, or with another scale."""
+        sk = self.skeleton
+        L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+        if self.confidence_scale != 1.0 or episodes > self.horizon:
+            return inf
+        return 20.0 * L * self._iota * sqrt(X * A * L * episodes) + 250.0 * L**2 * X**2 * A * self._iota**2
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("horizon", "feedback", "delta", "confidence_scale")}
+
+
+@compiled
+def iterate(
+    world: World, block: Block, sets: RowSets, record: Record, plan: Plan, bonus: float, full: bool, episode: int
+) -> None:
+    """All episodes of the block."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, record.policy)
+        tally(world.transition_ptr, record.visits, record.seen, record.estimate, block.pairs[b], block.transitions[b])
+        note_losses(block, b, full, record.loss, record.paid)
+        if full:
+            for i in range(len(record.loss)):
+                record.mean[i] = record.loss[i] / (episode + b + 1)
+        for k in range(block.pairs.shape[1]):
+            p = block.pairs[b, k]
+            record.cost[p] = record.paid[p] / record.visits[p] - bonus / np.sqrt(record.visits[p])
+        induct(world, sets, record.mean, record.cost, 0.0, np.inf, plan)

@@ -1,0 +1,138 @@
+"""UCRL2: Jaksch, Ortner & Auer, "Near-optimal regret bounds for reinforcement learning" (JMLR 2010), with episodes.
+
+Knows the skeleton, handles the total loss, and assumes that losses are independent draws from fixed distributions.
+Where they are not it has no guarantee, and losses that react to it, or switch, can make its regret grow with T.  In
+epoch i, which begins at step t = L (episodes so far) + 1, it plays the best policy in the best plausible world,
+
+    || P(.|x, a) - Pbar_i(.|x, a) ||_1 <= sqrt(14 |X_{k+1}| ln(2|A| t / delta) / max(1, N_i(x, a)))
+
+by extended backward induction on
+
+    the mean of all losses so far, if it sees the whole loss; or
+    the mean of the losses seen at (x, a), less sqrt(7 ln(2|X||A| t / delta) / (2 max(1, N_i(x, a)))) and at least 0,
+    if it sees those along its path
+
+and keeps to it until some pair has been visited as often in the epoch as before it.
+
+Guarantee (Theorem 2 there): R <= 34 D|X| sqrt(|A| L T ln(L T / delta)) with probability 1 - delta, after the L T steps
+of T episodes.  D bounds the differences of the values; here it is L.
+"""
+
+from math import inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray
+from advmdp.compiled import compiled
+from advmdp.confidence import Counts, count_path, l1_set
+from advmdp.criteria import Criterion
+from advmdp.learners.base import Feedback
+from advmdp.learners.episode import Block, World, enter, no_world, reveal
+from advmdp.learners.optimism import induct, make_plan
+from advmdp.learners.tabular import Epochal, between
+from advmdp.skeleton import Skeleton
+
+__all__ = ["UCRL2", "note_losses"]
+
+Ints = NDArray[np.int64]
+
+
+class Record(NamedTuple):
+    """The losses so far, of transitions or of the pairs visited, and the policy of this epoch."""
+
+    loss: FloatArray
+    paid: FloatArray
+    policy: FloatArray
+    visits: Ints
+    new_visits: Ints
+    new_seen: Ints
+
+
+class UCRL2(Epochal):
+    """The best policy in the best plausible world, for stochastic losses.
+
+    ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies radii and bonuses, below 1 at the cost of the
+    guarantee; the original's are wide, and 0.1 to 0.3 is what usually pays.
+    """
+
+    sees = "full or bandit"
+    assumes = "stochastic"
+    kept = ("loss", "paid", "policy")
+    span = inf
+    """The most by which the values of a layer may differ (see :class:`advmdp.REGAL`)."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        criterion: Criterion | None = None,
+        feedback: Feedback = "full",
+        delta: float = 0.05,
+        confidence_scale: float = 1.0,
+    ) -> None:
+        super().__init__(skeleton, criterion, feedback)
+        sk = self.skeleton
+        self.delta, self.confidence_scale = between("delta", delta, 1.0), between("confidence_scale", confidence_scale)
+        counts = self._counts = Counts(sk)
+        self._memory = Record(
+            np.zeros(sk.num_transitions), np.zeros(sk.num_pairs), np.empty(sk.num_pairs), counts.visits,
+            counts.new_visits, counts.new_seen,
+        )  # fmt: skip
+        self._plan = make_plan(sk, self._memory.policy)
+        self._begin_epoch(0)
+
+    def _begin_epoch(self, episode: int) -> None:
+        sk, counts, t = self.skeleton, self._counts, self.skeleton.num_layers * episode + 1
+        log_term = 7.0 * log(2.0 * sk.num_actions * t / self.delta)
+        sets = l1_set(sk, counts, log_term, self.confidence_scale, possible=False).bounds(sk)
+        loss = self._memory.loss / max(1, episode)
+        induct(no_world(sk), sets, loss, self._cost(t), 0.0, self.span, self._plan)
+
+    def _cost(self, t: int) -> FloatArray:
+        """The optimistic loss of every pair, where the losses along the path are all that is seen."""
+        sk, visits = self.skeleton, np.maximum(1, self._counts.visits)
+        if self.feedback == "full":
+            return np.zeros(sk.num_pairs)
+        bonus = np.sqrt(3.5 * log(2.0 * sk.num_states * sk.num_actions * t / self.delta) / visits)
+        means: FloatArray = self._memory.paid / visits
+        return np.maximum(0.0, means - self.confidence_scale * bonus)
+
+    def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
+        return observe(world, block, self._memory, self.feedback == "full", b)
+
+    def bound(self, episodes: int) -> float:
+        """The guarantee at the top, at any time; infinite with another scale."""
+        sk = self.skeleton
+        if self.confidence_scale != 1.0:
+            return inf
+        steps, spread = sk.num_layers * episodes, min(float(sk.num_layers), 1.0 + self.span)
+        return 34.0 * spread * sk.num_states * sqrt(sk.num_actions * steps * log(steps / self.delta))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("feedback", "delta", "confidence_scale")}
+
+
+@compiled
+def observe(world: World, block: Block, record: Record, full: bool, b: int) -> tuple[int, bool]:
+    """The episodes from b on, up to the first that ends an epoch."""
+    while b < len(block.losses):
+        enter(world, block, b, record.policy)
+        note_losses(block, b, full, record.loss, record.paid)
+        b += 1
+        if count_path(record.visits, record.new_visits, record.new_seen, block.pairs[b - 1], block.transitions[b - 1]):
+            return b, True
+    return b, False
+
+
+@compiled
+def note_losses(block: Block, b: int, full: bool, loss: FloatArray, paid: FloatArray) -> None:
+    """Add up what is seen of episode b: all its losses, or those of the pairs on its path."""
+    if full:
+        for i in range(len(loss)):
+            loss[i] += block.losses[b, i, 0]
+    else:
+        seen = reveal(block, b)
+        for k in range(len(seen)):
+            paid[block.pairs[b, k]] += seen[k]

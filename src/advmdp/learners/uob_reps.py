@@ -1,0 +1,85 @@
+"""UOB-REPS, Upper Occupancy Bound Relative Entropy Policy Search: Jin, Jin, Luo, Sra & Yu, "Learning adversarial Markov
+decision processes with bandit feedback and unknown transition" (ICML 2020).
+
+Knows the skeleton, sees the losses along its path, handles the total loss: bandit feedback with unknown dynamics, which
+Rosenberg & Mansour (2019) leave open.  Epochs as in UC-O-REPS; the set of epoch i is a box,
+
+    |P(x'|x, a) - Pbar_i(x'|x, a)| <= min{1, 2 sqrt(Pbar_i u / max(1, N_i - 1)) + 14 u / (3 max(1, N_i - 1))},
+    u = ln(T|X||A|/delta)
+
+and, with u_t(x, a) the largest probability of (x, a) under pi_t over that set,
+
+    l^_t(x, a) = l_t(x, a, x') / (u_t(x, a) + gamma)  on the pairs visited, 0 elsewhere
+    q_{t+1} = argmin over q in Delta(i(t+1)) of  eta <q, l^_t> + D(q || q_t)
+
+u_t is no less than the true probability of a visit as long as the set holds P, so that the estimate is optimistic:
+it is at most unbiased, and where little is known it is small.  eta = gamma = sqrt(L ln(L|X||A|/delta) / (T|X||A|)).
+
+Guarantee: R = O(L|X| sqrt(|A| T ln(T|X||A|/delta))) with probability 1 - 9 delta.  The paper gives no constant;
+:meth:`UOBREPS.bound` has 1 in its place.
+"""
+
+from math import inf
+from typing import Any, Literal
+
+import numpy as np
+
+from advmdp.arrays import whole
+from advmdp.confidence import RowSet, bernstein_set
+from advmdp.criteria import Criterion
+from advmdp.learners.mirror_descent import UPPER, MirrorDescent
+from advmdp.learners.tabular import between
+from advmdp.skeleton import Skeleton
+
+__all__ = ["UOBREPS"]
+
+
+class UOBREPS(MirrorDescent):
+    """UOB-REPS.
+
+    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".  ``confidence_scale`` multiplies the widths:
+    below 1 the sets may miss the truth, and the guarantee no longer applies.
+    """
+
+    sees = "bandit"
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        horizon: int,
+        criterion: Criterion | None = None,
+        eta: float | Literal["theory"] = "theory",
+        gamma: float | Literal["theory"] = "theory",
+        delta: float = 0.05,
+        confidence_scale: float = 1.0,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(skeleton, whole("horizon", horizon, 1), criterion, eta=eta, threads=threads)
+        self.delta = between("delta", delta, 1.0)
+        self.confidence_scale = between("confidence_scale", confidence_scale)
+        self.gamma: float | str = "theory" if gamma == "theory" else between("gamma", gamma)
+        chosen = self._theory_eta(horizon) if isinstance(self.gamma, str) else self.gamma
+        self._begin(UPPER, chosen)
+
+    def _theory_eta(self, T: int) -> float:
+        L, pairs = self.skeleton.num_layers, self.skeleton.num_states * self.skeleton.num_actions
+        return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * pairs)))
+
+    def _new_set(self) -> RowSet:
+        sk = self.skeleton
+        assert self.horizon is not None
+        log_term = float(np.log(self.horizon * sk.num_states * sk.num_actions / self.delta))
+        return bernstein_set(sk, self._counts, log_term, self.confidence_scale)
+
+    def bound(self, episodes: int) -> float:
+        """L|X| sqrt(|A| T ln(T|X||A|/delta)), for the whole game; infinite with other parameters or lengths."""
+        sk = self.skeleton
+        theory = self.eta == "theory" and self.gamma == "theory" and self.confidence_scale == 1.0
+        if not theory or episodes != self.horizon:
+            return inf
+        inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
+        return sk.num_layers * sk.num_states * float(np.sqrt(inside))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("horizon", "eta", "gamma", "delta", "confidence_scale")}
