@@ -33,9 +33,17 @@ test: check
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# Without its dependencies, but for those it imports: the others include one that accepts a licence for Atari games.
+.venv-peers/ready: constraints.txt
+	$(PYTHON) -m venv .venv-peers
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
+		adastop dill 'gymnasium<1' matplotlib numpy pandas scipy tqdm
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
+	@touch $@
+
 figures: $(READY)
 	$(BIN)/advmdp demo --out docs/figures
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

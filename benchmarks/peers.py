@@ -1,0 +1,185 @@
+"""Episodes of learners that others ship, on our worlds: seconds an episode, compilation not counted.
+
+None of them meets arbitrary losses: they see rewards 1 - loss, and only their speed is compared.  rlberry 0.6 has
+four, compiled by Numba (the extra ``bench``); rlberry-scool has UCBVI alone, in plain Python, and needs rlberry
+0.7, so it has an environment of its own (``make .venv-peers/ready``).  Hence only NumPy is imported at the top:
+``python -m benchmarks.peers WORLD.npz`` prints, under any interpreter, the times of the peers it has, as JSON.
+"""
+
+import contextlib
+import json
+import logging
+import sys
+import time
+import warnings
+from bisect import bisect
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from importlib import import_module, metadata
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import advmdp as am
+
+__all__ = ["PEERS", "World", "times_of"]
+
+FAST = ("rlberry 0.6", "pip install -e '.[bench]'")
+PLAIN = ("rlberry 0.7", "rlberry-scool 0.7", "make .venv-peers/ready")
+CHUNK, CHUNKS, MOST_LOSSES = 0.3, 5, 2_000_000
+
+
+@dataclass(frozen=True)
+class World:
+    """What a peer needs of an MDP and its losses, as plain arrays."""
+
+    steps: int
+    pair_ptr: np.ndarray
+    transition_ptr: np.ndarray
+    successor: np.ndarray
+    transition: np.ndarray
+    losses: np.ndarray
+    """Episodes by transitions; they come round again when they are used up."""
+
+    @classmethod
+    def of(cls, mdp: "am.MDP", losses: "am.losses.Losses", count: int) -> "World":
+        """The world over at most ``count`` episodes' losses, fewer where they would take too much room."""
+        sk = mdp.skeleton
+        block = losses.block(0, max(1, min(count, MOST_LOSSES // sk.num_transitions)))
+        return cls(len(sk.layer_ptr) - 2, sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, block)
+
+    @classmethod
+    def load(cls, path: Path) -> "World":
+        with np.load(path, allow_pickle=False) as file:
+            return cls(int(file["steps"]), *(file[name] for name in list(cls.__dataclass_fields__)[1:]))
+
+    def save(self, path: Path) -> None:
+        np.savez(path, **asdict(self))
+
+
+def environment(world: World, seed: int) -> Any:
+    """The world as a Gymnasium environment.  Its own work is kept small, lists and one bisection a step."""
+    import gymnasium
+    from rlberry.spaces import Discrete  # its counters refuse Gymnasium's own
+
+    choices = set(np.diff(world.pair_ptr).tolist()) - {0}
+    if len(choices) != 1:
+        raise ValueError(f"the peers need one number of actions everywhere, but states have {sorted(choices)}")
+    actions = choices.pop()
+    states = int(world.successor.max()) + 1
+    pair_ptr, successor = world.pair_ptr.tolist(), world.successor.tolist()
+    ptr = world.transition_ptr.tolist()
+    # The last entry of a row is left out, so that rounding can not lead beyond the row.
+    sums = [np.cumsum(world.transition[a : b - 1]).tolist() for a, b in pairwise(ptr)]
+    rewards, draw = 1.0 - world.losses, Random(seed).random
+
+    class Episodes(gymnasium.Env):
+        observation_space, action_space, reward_range = Discrete(states), Discrete(actions), (0.0, 1.0)
+        episode, state, step_number, total = -1, 0, 0, 0.0
+
+        def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[int, dict[str, Any]]:
+            self.episode += 1
+            self.state = self.step_number = 0
+            self.row = rewards[self.episode % len(rewards)]
+            return 0, {}
+
+        def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            pair = pair_ptr[self.state] + int(action)
+            taken = ptr[pair] + bisect(sums[pair], draw())
+            self.state = successor[taken]
+            self.step_number += 1
+            reward = float(self.row[taken])
+            self.total += reward
+            return self.state, reward, self.step_number == world.steps, False, {}
+
+    return Episodes()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the peers' warnings and progress lines."""
+    logger = logging.getLogger("rlberry_logger")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logger.disabled, before = True, logger.disabled
+        try:
+            yield
+        finally:
+            logger.disabled = before
+
+
+@cache
+def installed(*packages_and_how: str) -> bool:
+    """Whether the packages are there in these versions; if not, one line says how to get them."""
+    *packages, how = packages_and_how
+    found = {d.name.lower(): d.version for d in metadata.distributions()}
+    missing = [p for p in packages if not found.get(p.split()[0], "").startswith(f"{p.split()[1]}.")]
+    if missing:
+        print(f"skipped: {' and '.join(missing)} not installed here: {how}", file=sys.stderr)
+    return not missing
+
+
+def agent_of(module: str, name: str, world: World) -> Any:
+    import gymnasium
+
+    if not hasattr(gymnasium.logger, "set_level"):
+        gymnasium.logger.set_level = lambda level: None  # rlberry calls it on import; Gymnasium 1.0 took it away
+    kind = getattr(import_module(module), name)
+    agent = kind(environment(world, seed=0), horizon=world.steps, copy_env=False, seeder=0)
+    agent.set_writer(None)  # learning alone is timed, not its log
+    return agent
+
+
+def time_of(module: str, name: str, packages: tuple[str, ...], world: World) -> float | None:
+    """Seconds an episode takes at its best, or None if the packages are not there."""
+    if not installed(*packages):
+        return None
+    with quiet():
+        agent = agent_of(module, name, world)
+
+        def seconds(count: int) -> float:
+            begin = time.perf_counter()
+            agent.fit(count)
+            return time.perf_counter() - begin
+
+        seconds(2)  # compiles
+        chunk = max(3, int(CHUNK / seconds(1)))
+        seconds(chunk)
+        # A call of fit ends by planning once more, for the policy it recommends: that is no part of an episode.
+        extra = min(seconds(0) for _ in range(CHUNKS))
+        return (min(seconds(chunk) for _ in range(CHUNKS)) - extra) / chunk
+
+
+TIMES: dict[str, Callable[[World], float | None]] = {
+    "UCBVI (rlberry 0.6)": partial(time_of, "rlberry.agents.ucbvi", "UCBVIAgent", FAST),
+    "PSRL (rlberry 0.6)": partial(time_of, "rlberry.agents.psrl", "PSRLAgent", FAST),
+    "RLSVI (rlberry 0.6)": partial(time_of, "rlberry.agents.rlsvi", "RLSVIAgent", FAST),
+    "OptQL (rlberry 0.6)": partial(time_of, "rlberry.agents.optql", "OptQLAgent", FAST),
+    "UCBVI (rlberry-scool)": partial(time_of, "rlberry_scool.agents.ucbvi", "UCBVIAgent", PLAIN),
+}
+
+
+def _on_mdp(name: str, mdp: "am.MDP", losses: "am.losses.Losses", count: int) -> float | None:
+    return TIMES[name](World.of(mdp, losses, count))
+
+
+PEERS: dict[str, Callable[["am.MDP", "am.losses.Losses", int], float | None]] = {
+    name: partial(_on_mdp, name) for name in TIMES
+}
+"""Of an MDP, its losses and how many episodes of them to draw: seconds an episode, None if the peer is missing."""
+
+
+def times_of(world: World) -> dict[str, float]:
+    """Seconds an episode of every peer that is there."""
+    return {name: seconds for name, measure in TIMES.items() if (seconds := measure(world)) is not None}
+
+
+if __name__ == "__main__":
+    print(json.dumps(times_of(World.load(Path(sys.argv[1])))))
