@@ -91,7 +91,8 @@ def induct(
 ) -> None:
     """Extended backward induction, with a ``cost`` for each pair besides the loss.
 
-    No Q is below ``floor``, and no V more than ``span`` below the largest of its layer.
+    No V is below ``floor``, or more than ``span`` below the largest of its layer.  Among actions below the floor the
+    lowest is taken: a pair never visited, whose cost is minus infinity, before others.
     """
     values, keys = plan.values, plan.keys
     values[len(values) - 1] = 0.0
@@ -103,13 +104,13 @@ def induct(
                 first = world.transition_ptr[p]
                 for i in range(first, world.transition_ptr[p + 1]):
                     keys[i - first] = loss[i] + values[world.successor[i]]
-                value = max(floor, cost[p] + least_mean(world, sets, p, plan))
+                value = cost[p] + least_mean(world, sets, p, plan)
                 plan.policy[p] = 0.0
                 if value < least:
                     best, least = p, value
             plan.policy[best] = 1.0
-            values[x] = least
-            worst = max(worst, least)
+            values[x] = max(floor, least)
+            worst = max(worst, values[x])
         for x in range(world.layer_ptr[k], world.layer_ptr[k + 1]):
             values[x] = max(values[x], worst - span)
 

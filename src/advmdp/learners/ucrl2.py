@@ -9,10 +9,10 @@ epoch i, which begins at step t = L (episodes so far) + 1, it plays the best pol
 by extended backward induction on
 
     the mean of all losses so far, if it sees the whole loss; or
-    the mean of the losses seen at (x, a), less sqrt(7 ln(2|X||A| t / delta) / (2 max(1, N_i(x, a)))) and at least 0,
-    if it sees those along its path
+    the mean of the losses seen at (x, a), less sqrt(7 ln(2|X||A| t / delta) / (2 max(1, N_i(x, a)))), if it sees
+    those along its path
 
-and keeps to it until some pair has been visited as often in the epoch as before it.
+with no value below 0, and keeps to it until some pair has been visited as often in the epoch as before it.
 
 Guarantee (Theorem 2 there): R <= 34 D|X| sqrt(|A| L T ln(L T / delta)) with probability 1 - delta, after the L T steps
 of T episodes.  D bounds the differences of the values; here it is L.
@@ -96,7 +96,7 @@ class UCRL2(Epochal):
             return np.zeros(sk.num_pairs)
         bonus = np.sqrt(3.5 * log(2.0 * sk.num_states * sk.num_actions * t / self.delta) / visits)
         means: FloatArray = self._memory.paid / visits
-        return np.maximum(0.0, means - self.confidence_scale * bonus)
+        return means - self.confidence_scale * bonus
 
     def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
         return observe(world, block, self._memory, self.feedback == "full", b)
