@@ -10,6 +10,7 @@ and of any policy pi splits into the regrets of the states (the performance diff
 so that a good learner in each state is a good learner.
 """
 
+from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from advmdp.arrays import FloatArray
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
-from advmdp.learners.episode import World
+from advmdp.errors import InputError
+from advmdp.learners.episode import Block, World
 from advmdp.learners.tabular import Tabular
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import evaluate
@@ -57,17 +59,32 @@ class Entropic(Tabular):
             np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_layers),
         )  # fmt: skip
 
+    @abstractmethod
+    def _step(self, world: World, block: Block) -> int:
+        """All episodes of the block; -1, or a pair whose value is not finite."""
+
+    def _learn(self, world: World, block: Block) -> None:
+        bad = self._step(world, block)
+        if bad >= 0:
+            raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
+
 
 @compiled
-def advance(world: World, experts: Experts, policy: FloatArray, eta: float) -> None:
-    """One step: Q of a policy under the loss (or its estimate) joins the scores, and the weights follow."""
-    evaluate(
+def advance(world: World, experts: Experts, policy: FloatArray, eta: float) -> int:
+    """One step: Q of a policy under the loss (or its estimate) joins the scores, and the weights follow.
+
+    Returns -1, or a pair whose value is not finite.
+    """
+    _, bad = evaluate(
         world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.loss, policy,
         experts.values, experts.pair_values,
     )  # fmt: skip
+    if bad >= 0:
+        return int(bad)
     for p in range(len(policy)):
         experts.scores[p] += experts.pair_values[p]
     soften(world.pair_ptr, experts.scores, eta, experts.weights)
+    return -1
 
 
 @compiled

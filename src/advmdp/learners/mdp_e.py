@@ -46,8 +46,8 @@ class MDPE(Entropic):
             return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_layers
         return self.eta
 
-    def _learn(self, world: World, block: Block) -> None:
-        hedge(world, block, self._memory, self._rate)
+    def _step(self, world: World, block: Block) -> int:
+        return hedge(world, block, self._memory, self._rate)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with another eta or length."""
@@ -61,11 +61,14 @@ class MDPE(Entropic):
 
 
 @compiled
-def hedge(world: World, block: Block, experts: Experts, eta: float) -> None:
-    """All episodes of the block."""
+def hedge(world: World, block: Block, experts: Experts, eta: float) -> int:
+    """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)
         for i in range(len(experts.loss)):
             experts.loss[i] = block.losses[b, i, 0]
-        advance(world, experts, experts.policy, eta)
+        bad = advance(world, experts, experts.policy, eta)
+        if bad >= 0:
+            return bad
         experts.policy[:] = experts.weights
+    return -1

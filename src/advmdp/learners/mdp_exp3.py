@@ -90,8 +90,8 @@ class MDPEXP3(Entropic):
         eta = sqrt(2.0 * max(gamma, 1e-12) * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
         return gamma, eta
 
-    def _learn(self, world: World, block: Block) -> None:
-        explore(world, block, self._memory, self._explored, self._rate, self._share)
+    def _step(self, world: World, block: Block) -> int:
+        return explore(world, block, self._memory, self._explored, self._rate, self._share)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
@@ -119,15 +119,18 @@ def visiting(mdp: MDP) -> FloatArray:
 
 
 @compiled
-def explore(world: World, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> None:
-    """All episodes of the block."""
+def explore(world: World, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> int:
+    """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)
         for k in range(len(experts.chance)):
             experts.chance[k] = experts.pair_values[block.pairs[b, k]]
         estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
-        advance(world, experts, experts.weights, eta)
+        bad = advance(world, experts, experts.weights, eta)
+        if bad >= 0:
+            return bad
         mix(world, experts, explored, gamma)
+    return -1
 
 
 @compiled

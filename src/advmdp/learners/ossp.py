@@ -74,8 +74,8 @@ class OSSP(Entropic):
         L, alpha = sk.num_layers, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
-    def _learn(self, world: World, block: Block) -> None:
-        explore(world, block, self._memory, self._rate, self.gamma)
+    def _step(self, world: World, block: Block) -> int:
+        return explore(world, block, self._memory, self._rate, self.gamma)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with another eta or length, or where alpha is 0."""
@@ -98,8 +98,8 @@ def least_visits(mdp: MDP) -> FloatArray:
 
 
 @compiled
-def explore(world: World, block: Block, experts: Experts, eta: float, gamma: float) -> None:
-    """All episodes of the block."""
+def explore(world: World, block: Block, experts: Experts, eta: float, gamma: float) -> int:
+    """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)
         push_forward(
@@ -109,8 +109,11 @@ def explore(world: World, block: Block, experts: Experts, eta: float, gamma: flo
         for k in range(len(experts.chance)):
             experts.chance[k] = experts.mass[block.states[b, k]] * experts.policy[block.pairs[b, k]]
         estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
-        advance(world, experts, experts.policy, eta)
+        bad = advance(world, experts, experts.policy, eta)
+        if bad >= 0:
+            return bad
         for x in range(len(world.pair_ptr) - 2):
             first, last = world.pair_ptr[x], world.pair_ptr[x + 1]
             for p in range(first, last):
                 experts.policy[p] = (1.0 - gamma) * experts.weights[p] + gamma / (last - first)
+    return -1
