@@ -30,15 +30,20 @@ check: $(READY)
 test: check
 	$(BIN)/pytest -q -n auto --durations=5
 
-bench: $(READY)
+bench: $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks
 
-# Without its dependencies, but for those it imports: the others include one that accepts a licence for Atari games.
+# Learners of others, to measure beside ours; each in an environment of its own, since they need different rlberrys.
+# Without their dependencies, but for those they import: the others include one that accepts a licence for Atari games.
+PEER_PIP := -m pip install --quiet --disable-pip-version-check
 .venv-peers/ready: constraints.txt
-	$(PYTHON) -m venv .venv-peers
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
-		adastop dill 'gymnasium<1' matplotlib numpy pandas scipy tqdm
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
+	@echo "Installing learners of others into .venv-peers, about 1 GB."
+	$(PYTHON) -m venv .venv-peers/rlberry
+	.venv-peers/rlberry/bin/python $(PEER_PIP) dill docopt 'gymnasium<1' matplotlib numba numpy pandas pyyaml scipy seaborn tqdm
+	.venv-peers/rlberry/bin/python $(PEER_PIP) --no-deps rlberry==0.6.0
+	$(PYTHON) -m venv .venv-peers/scool
+	.venv-peers/scool/bin/python $(PEER_PIP) adastop dill 'gymnasium<1' matplotlib numpy pandas scipy tqdm
+	.venv-peers/scool/bin/python $(PEER_PIP) --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
 	@touch $@
 
 figures: $(READY)

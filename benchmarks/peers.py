@@ -1,9 +1,11 @@
 """Episodes of learners that others ship, on our worlds: seconds an episode, compilation not counted.
 
 None of them meets arbitrary losses: they see rewards 1 - loss, and only their speed is compared.  rlberry 0.6 has
-four, compiled by Numba (the extra ``bench``); rlberry-scool has UCBVI alone, in plain Python, and needs rlberry
-0.7, so it has an environment of its own (``make .venv-peers/ready``).  Hence only NumPy is imported at the top:
-``python -m benchmarks.peers WORLD.npz`` prints, under any interpreter, the times of the peers it has, as JSON.
+four, compiled by Numba; rlberry-scool has UCBVI alone, in plain Python, and needs rlberry 0.7.  So each has an
+environment of its own (``make .venv-peers/ready``) and only NumPy is imported at the top: ``python -m benchmarks.peers
+WORLD.npz`` prints, under any interpreter, the times of the peers it has, as JSON.
+
+Their way of being timed is kind to them: losses are drawn beforehand, and their logs are off.
 """
 
 import contextlib
@@ -15,7 +17,7 @@ import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module, metadata
 from itertools import pairwise
 from pathlib import Path
@@ -27,10 +29,10 @@ import numpy as np
 if TYPE_CHECKING:
     import advmdp as am
 
-__all__ = ["PEERS", "World", "times_of"]
+__all__ = ["World", "times_of"]
 
-FAST = ("rlberry 0.6", "pip install -e '.[bench]'")
-PLAIN = ("rlberry 0.7", "rlberry-scool 0.7", "make .venv-peers/ready")
+FAST = ("rlberry 0.6",)
+PLAIN = ("rlberry 0.7", "rlberry-scool 0.7")
 CHUNK, CHUNKS, MOST_LOSSES = 0.3, 5, 2_000_000
 
 
@@ -115,22 +117,13 @@ def quiet() -> Iterator[None]:
             logger.disabled = before
 
 
-@cache
-def installed(*packages_and_how: str) -> bool:
-    """Whether the packages are there in these versions; if not, one line says how to get them."""
-    *packages, how = packages_and_how
+def installed(packages: tuple[str, ...]) -> bool:
+    """Whether the packages are there in these versions."""
     found = {d.name.lower(): d.version for d in metadata.distributions()}
-    missing = [p for p in packages if not found.get(p.split()[0], "").startswith(f"{p.split()[1]}.")]
-    if missing:
-        print(f"skipped: {' and '.join(missing)} not installed here: {how}", file=sys.stderr)
-    return not missing
+    return all(found.get(p.split()[0], "").startswith(f"{p.split()[1]}.") for p in packages)
 
 
 def agent_of(module: str, name: str, world: World) -> Any:
-    import gymnasium
-
-    if not hasattr(gymnasium.logger, "set_level"):
-        gymnasium.logger.set_level = lambda level: None  # rlberry calls it on import; Gymnasium 1.0 took it away
     kind = getattr(import_module(module), name)
     agent = kind(environment(world, seed=0), horizon=world.steps, copy_env=False, seeder=0)
     agent.set_writer(None)  # learning alone is timed, not its log
@@ -139,7 +132,7 @@ def agent_of(module: str, name: str, world: World) -> Any:
 
 def time_of(module: str, name: str, packages: tuple[str, ...], world: World) -> float | None:
     """Seconds an episode takes at its best, or None if the packages are not there."""
-    if not installed(*packages):
+    if not installed(packages):
         return None
     with quiet():
         agent = agent_of(module, name, world)
@@ -164,16 +157,6 @@ TIMES: dict[str, Callable[[World], float | None]] = {
     "OptQL (rlberry 0.6)": partial(time_of, "rlberry.agents.optql", "OptQLAgent", FAST),
     "UCBVI (rlberry-scool)": partial(time_of, "rlberry_scool.agents.ucbvi", "UCBVIAgent", PLAIN),
 }
-
-
-def _on_mdp(name: str, mdp: "am.MDP", losses: "am.losses.Losses", count: int) -> float | None:
-    return TIMES[name](World.of(mdp, losses, count))
-
-
-PEERS: dict[str, Callable[["am.MDP", "am.losses.Losses", int], float | None]] = {
-    name: partial(_on_mdp, name) for name in TIMES
-}
-"""Of an MDP, its losses and how many episodes of them to draw: seconds an episode, None if the peer is missing."""
 
 
 def times_of(world: World) -> dict[str, float]:

@@ -43,12 +43,25 @@ class Plan(NamedTuple):
     values: FloatArray
     keys: FloatArray  # scratch, over the transitions of a pair
     heap: Ints  # scratch, the same
+    order: Ints  # scratch, the same: a layer's states from the least value to the largest
+    whole: NDArray[np.bool_]  # which pairs lead to all of the next layer, in order
 
 
 def make_plan(sk: Skeleton, policy: FloatArray) -> Plan:
     """With this array for the policy."""
     widest = int(np.diff(sk.transition_ptr).max())
-    return Plan(policy, np.zeros(sk.num_states), np.empty(widest), np.empty(widest, np.int64))
+    orders = np.empty((2, widest), np.int64)
+    return Plan(policy, np.zeros(sk.num_states), np.empty(widest), orders[0], orders[1], _whole(sk))
+
+
+def _whole(sk: Skeleton) -> NDArray[np.bool_]:
+    first, widths = sk.transition_ptr[:-1], np.diff(sk.transition_ptr)
+    layers = np.diff(sk.layer_pair_ptr)
+    starts, sizes = np.repeat(sk.layer_ptr[1:-1], layers), np.repeat(sk.layer_sizes[1:], layers)
+    place = np.arange(sk.num_transitions) - sk.over_transitions(first)
+    in_order: NDArray[np.bool_] = np.logical_and.reduceat(sk.successor == sk.over_transitions(starts) + place, first)
+    whole: NDArray[np.bool_] = in_order & (widths == sizes)
+    return whole
 
 
 def optimistic_response(
@@ -118,21 +131,64 @@ def induct(
 @compiled
 def largest_reach(world: World, sets: RowSets, k: int, x: int, plan: Plan) -> float:
     """max over P in the sets of Pr[x | P, pi], for x in layer k and the plan's policy."""
-    values, keys = plan.values, plan.keys
+    values = plan.values
     values[world.layer_ptr[k] : world.layer_ptr[k + 1]] = 0.0
     values[x] = -1.0
-    for y in range(world.layer_ptr[k] - 1, -1, -1):
-        values[y] = 0.0
-        for p in range(world.pair_ptr[y], world.pair_ptr[y + 1]):
-            if plan.policy[p] == 0.0:
-                continue
-            first, least = world.transition_ptr[p], 0.0
-            for i in range(first, world.transition_ptr[p + 1]):
-                keys[i - first] = values[world.successor[i]]
-                least = min(least, keys[i - first])
-            if least < 0.0:
-                values[y] += plan.policy[p] * least_mean(world, sets, p, plan)
+    for j in range(k - 1, -1, -1):
+        start, width = world.layer_ptr[j + 1], world.layer_ptr[j + 2] - world.layer_ptr[j + 1]
+        ordered = sets.is_box and width <= len(plan.keys)
+        if ordered:
+            sort_layer(values, start, width, plan)
+        for y in range(world.layer_ptr[j], world.layer_ptr[j + 1]):
+            values[y] = 0.0
+            for p in range(world.pair_ptr[y], world.pair_ptr[y + 1]):
+                if plan.policy[p] > 0.0:
+                    if ordered and plan.whole[p]:
+                        mean = fill_layer(world, sets, p, start, width, plan)
+                    else:
+                        mean = reach_row(world, sets, p, plan)
+                    values[y] += plan.policy[p] * mean
     return -float(values[0])
+
+
+@compiled
+def sort_layer(values: FloatArray, start: int, width: int, plan: Plan) -> None:
+    """The order of a layer's values, once for all the rows that lead to all of it."""
+    plan.keys[:width] = values[start : start + width]
+    heapify(plan.keys, plan.heap, width, 1.0)
+    for left in range(width, 0, -1):
+        plan.order[width - left] = plan.heap[0]
+        plan.heap[0] = plan.heap[left - 1]
+        sift(plan.keys, plan.heap, 0, left - 1, 1.0)
+
+
+@compiled
+def fill_layer(world: World, sets: RowSets, p: int, start: int, width: int, plan: Plan) -> float:
+    """min over rows of a box of <row, values>, for a row that leads to the whole next layer, in its order."""
+    if sets.radius[p] >= FREE:
+        return float(plan.values[start + plan.order[0]])
+    first, mean, room = world.transition_ptr[p], 0.0, 1.0
+    for j in range(width):
+        mean += sets.low[first + j] * plan.values[start + j]
+        room -= sets.low[first + j]
+    for k in range(width):
+        if room <= 0.0:
+            break
+        j = plan.order[k]
+        part = min(room, sets.high[first + j] - sets.low[first + j])
+        mean += part * plan.values[start + j]
+        room -= part
+    return mean
+
+
+@compiled
+def reach_row(world: World, sets: RowSets, p: int, plan: Plan) -> float:
+    """min over rows of C(x, a) of <row, values>; rows that lead to zeros only, and most do, cost a glance."""
+    first, least = world.transition_ptr[p], 0.0
+    for i in range(first, world.transition_ptr[p + 1]):
+        plan.keys[i - first] = plan.values[world.successor[i]]
+        least = min(least, plan.keys[i - first])
+    return least_mean(world, sets, p, plan) if least < 0.0 else 0.0
 
 
 @compiled
