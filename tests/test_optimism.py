@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import advmdp as am
 from tests.instances import SHAPES, problem
-from tests.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, summing
+from tests.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, rows_of, summing
 from tests.strategies import random_policy
 
 CASES = [(kind, shape, seed) for kind in ("l1", "box", "point") for shape in SHAPES for seed in range(3)]
@@ -119,3 +119,14 @@ def test_capped_values_stay_optimistic_where_the_cap_is_right() -> None:
 def test_bad_input_is_named(call: object, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         call(am.Skeleton.dense([1, 3, 1], 1))
+
+
+def test_the_order_in_which_successors_are_listed_does_not_matter() -> None:
+    sk, rng = am.Skeleton.dense([1, 4, 4, 1], 2), np.random.default_rng(0)
+    shuffled = np.concatenate([rng.permutation(np.arange(row.start, row.stop)) for row in rows_of(sk)])
+    other = am.Skeleton(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor[shuffled])
+    center = am.transition_of(sk, rng.exponential(size=sk.num_transitions))
+    low, high = np.maximum(0.0, center - 0.1), np.minimum(1.0, center + 0.1)
+    policy = random_policy(sk, rng)
+    straight = am.upper_occupancy(sk, policy, am.Box(low, high))
+    assert_allclose(am.upper_occupancy(other, policy, am.Box(low[shuffled], high[shuffled])), straight, rtol=1e-12)
