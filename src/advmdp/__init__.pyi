@@ -18,6 +18,7 @@ from .errors import EmptySetError as EmptySetError
 from .errors import InputError as InputError
 from .errors import ModelError as ModelError
 from .errors import ProjectionError as ProjectionError
+from .errors import StorageError as StorageError
 from .expansion import Expansion as Expansion
 from .expansion import time_expand as time_expand
 from .hindsight import Comparator as Comparator

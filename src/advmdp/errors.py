@@ -4,7 +4,7 @@ Every error of this library is an :class:`AdvMDPError`.  Those about bad input a
 ``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.
 """
 
-__all__ = ["AdvMDPError", "EmptySetError", "InputError", "ModelError", "ProjectionError"]
+__all__ = ["AdvMDPError", "EmptySetError", "InputError", "ModelError", "ProjectionError", "StorageError"]
 
 
 class AdvMDPError(Exception):
@@ -42,3 +42,7 @@ class ProjectionError(AdvMDPError):
 
 class EmptySetError(ProjectionError, InputError):
     """A projection onto nothing: the rows of a pair have no place, or no path through the layers is possible."""
+
+
+class StorageError(InputError):
+    """A file that could not be written: a full disk, a folder without permission."""

@@ -9,6 +9,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.errors import InputError
+from advmdp.errors import InputError, StorageError
 
 __all__ = ["read_archive", "write_archive", "write_bytes"]
 
@@ -37,8 +38,9 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(beside, path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{path}", f"{error.strerror or error}", "a file that can be written") from None
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise StorageError(f"{path}", f"{error.strerror or error}", "a file that can be written") from None
 
 
 def write_archive(path: str | PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

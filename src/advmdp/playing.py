@@ -89,9 +89,10 @@ def play(
     episodes: int,
     seed: int = 0,
     *,
-    progress: bool = False,
+    progress: bool | Callable[[float], None] = False,
     criterion: Criterion | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = SECONDS,
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
     feedback: Feedback | None = None,
@@ -99,12 +100,13 @@ def play(
 ) -> Game:
     """Play ``episodes`` episodes and account for them exactly.
 
-    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal.
+    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal; a
+    function is called with the number of episodes played, from time to time.
 
     The learner is shown what it declares to need: the whole loss or that along its path, the dynamics or the skeleton.
     ``feedback`` and ``dynamics`` say what this game grants, and then a learner that needs more is refused.
 
-    With ``checkpoint``, a file, the game is saved every {seconds:.0f} seconds and when it is interrupted (Ctrl-C), and
+    With ``checkpoint``, a file, the game is saved every ``checkpoint_seconds`` and when it is interrupted (Ctrl-C), and
     the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
     on.  A file of another game is refused.  The learner is handed over as it was made and is moved on by playing.
 
@@ -126,11 +128,8 @@ def play(
         if match.path is not None and match.path.exists():
             match.load()
         with _shown(progress, count) as show:
-            match.run(count, show)
+            match.run(count, show, checkpoint_seconds)
         return match.game(count, comparator_gap, comparator_at == "end", progress)
-
-
-play.__doc__ = (play.__doc__ or "").format(seconds=SECONDS)
 
 
 def _fit(
@@ -224,7 +223,7 @@ class _Match:
         answers = self.losses.memory == 0 or type(self.losses).reaction is not Losses.reaction
         return self.learner.compiled and answers and self.criterion.terms is not None
 
-    def run(self, episodes: int, show: Callable[[int], None]) -> None:
+    def run(self, episodes: int, show: Callable[[float], None], seconds: float) -> None:
         """Play on up to ``episodes``, and save from time to time where there is a file for it."""
         if self.path is None:
             for done in self._blocks(episodes):
@@ -234,7 +233,7 @@ class _Match:
         with _patient() as asked:
             for done in self._blocks(episodes):
                 show(done)
-                if asked() or done == episodes or time.monotonic() - saved > SECONDS:
+                if asked() or done == episodes or time.monotonic() - saved > seconds:
                     self.save()
                     saved = time.monotonic()
                 if asked():
@@ -311,7 +310,7 @@ class _Match:
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
         self.ledger.mark(**more)
 
-    def game(self, episodes: int, gap: float, at_end: bool, progress: bool) -> Game:
+    def game(self, episodes: int, gap: float, at_end: bool, progress: bool | Callable[[float], None]) -> Game:
         """The account of the game up to its end."""
         if self.ledger.episodes > episodes:
             given = f"{episodes}, but {self.ledger.episodes} are played"
@@ -323,7 +322,7 @@ class _Match:
         else:
             source = self.losses if self.losses.memory == 0 else Played(self.losses, self.policies)
             prefixes = [episodes] if at_end else lines["episode"].cast(pl.Int64).to_list()
-            with _shown(progress, 1, "comparator") as show:
+            with _shown(progress is True, 1, "comparator") as show:
                 found = comparators(self.mdp, source, self.criterion, prefixes, gap=gap, progress=show)
             best = found[-1]
             empty = [None] * (len(lines) - len(found))
@@ -395,8 +394,13 @@ def _hash(*parts: bytes) -> str:
 
 
 @contextmanager
-def _shown(progress: bool, count: float, title: str = "playing") -> Iterator[Callable[[float], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
+def _shown(
+    progress: bool | Callable[[float], None], count: float, title: str = "playing"
+) -> Iterator[Callable[[float], None]]:
+    """A progress bar on a terminal, nothing elsewhere; or the caller's own."""
+    if callable(progress):
+        yield progress
+        return
     if not (progress and sys.stderr.isatty()):
         yield lambda done: None
         return

@@ -1,0 +1,8 @@
+"""Experiments: a spec becomes runs, runs are played here or on Ray, a store keeps them, a report shows them.
+
+spec.py       what is to be run: a TOML file, checked field by field
+runs.py       one run: its identity, its world, losses and learner, and how it is played into its folder
+store.py      the folder of an experiment: which runs are finished, failed or under way
+engines.py    who plays: processes of this machine
+runner.py     the whole: plan, play, resume, summary
+"""

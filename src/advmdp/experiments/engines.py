@@ -1,0 +1,182 @@
+"""Who plays the runs of an experiment: processes of this machine.
+
+An engine is handed runs with their folders and gives :class:`Event`s as they happen.  All that a run draws is fixed by
+the run itself, so who plays it, when and beside what changes nothing.
+
+Processes are started afresh (spawned), live for many runs, and share the cores: compiled code and Polars in each get
+their part of them.  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
+if that one dies too.
+"""
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from advmdp.errors import StorageError
+from advmdp.experiments.runs import TRACEBACK, Run, play_run
+from advmdp.experiments.store import lock
+
+__all__ = ["Event", "Task", "play_task", "processes"]
+
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+LIVES = 2
+"""How many processes may die over one run."""
+
+
+class Event(NamedTuple):
+    """What happened to a run: it was begun, has come so far, is finished, or failed and why."""
+
+    run: int
+    kind: Literal["begun", "progress", "finished", "failed", "storage"]
+    episodes: float = 0.0
+    why: str = ""
+
+
+class Task(NamedTuple):
+    """A run, by its number, and where it is to be played."""
+
+    number: int
+    run: str  # JSON
+    folder: str
+    checkpoint_seconds: float
+
+
+def play_task(task: Task, show: Callable[[float], None]) -> Event:
+    """Play it here; an error is kept beside the run, and told."""
+    folder = Path(task.folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock(folder, wait=True):  # a process that outlived its parent may still be at it
+            play_run(Run.from_json(task.run), folder, show, task.checkpoint_seconds)
+    except (StorageError, OSError) as error:
+        return Event(task.number, "storage", why=f"{error}")
+    except Exception as error:  # anything at all: the other runs go on
+        text = traceback.format_exc()
+        try:
+            (folder / TRACEBACK).write_text(text)
+        except OSError as also:
+            text += f"\n(and the traceback could not be written: {also})"
+        return Event(task.number, "failed", why=f"{type(error).__name__}: {error}")
+    return Event(task.number, "finished")
+
+
+@dataclass
+class _Worker:
+    """A process, the pipe to it, and what it is doing."""
+
+    process: BaseProcess
+    pipe: Connection
+    task: Task | None = None
+
+
+def processes(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+    """Play all tasks in so many processes; close the iterator to stop."""
+    waiting = deque(tasks)
+    deaths: dict[int, int] = {}
+    with _shared_cores(jobs):
+        workers = [_started() for _ in range(min(jobs, len(tasks)))]
+        try:
+            while waiting or any(worker.task for worker in workers):
+                for worker in workers:
+                    if worker.task is None and waiting:
+                        worker.task = waiting.popleft()
+                        _say(worker.pipe, worker.task)
+                        yield Event(worker.task.number, "begun")
+                for ready in wait([worker.pipe for worker in workers if worker.task]):
+                    worker = next(one for one in workers if one.pipe is ready)
+                    yield from _heard(worker, workers, waiting, deaths)
+        finally:
+            _stop(workers)
+
+
+def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths: dict[int, int]) -> Iterator[Event]:
+    """What a process says; or that it says nothing more."""
+    task = worker.task
+    assert task is not None
+    try:
+        event = Event(*_hear(worker.pipe))
+    except (EOFError, ConnectionError):
+        worker.process.join()
+        workers[workers.index(worker)] = _started()
+        deaths[task.number] = deaths.get(task.number, 0) + 1
+        if deaths[task.number] < LIVES:
+            waiting.appendleft(task)
+            return
+        code = worker.process.exitcode or 0
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        yield Event(task.number, "failed", why=f"its process died {LIVES} times, the last time by {name}")
+        return
+    if event.kind in ("finished", "failed", "storage"):
+        worker.task = None
+    yield event
+
+
+def _started() -> _Worker:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _stop(workers: list[_Worker]) -> None:
+    """Ask for a last checkpoint from those that play, and wait for it."""
+    for worker in workers:
+        if worker.task is not None and worker.process.is_alive() and worker.process.pid is not None:
+            os.kill(worker.process.pid, signal.SIGINT)
+        elif worker.process.is_alive():
+            worker.pipe.close()
+    for worker in workers:
+        worker.process.join(30)
+        worker.process.kill()
+
+
+def _work(pipe: Connection) -> None:
+    """What a process does: play what it is sent, until there is no one to send more."""
+
+    def show(done: float) -> None:
+        _say(pipe, Event(task.number, "progress", done))
+
+    try:
+        while True:
+            task = Task(*_hear(pipe))
+            _say(pipe, play_task(task, show))
+    except (EOFError, ConnectionError, KeyboardInterrupt):
+        sys.exit(0)
+
+
+def _say(pipe: Connection, message: Task | Event) -> None:
+    """As JSON: nothing that is sent can run."""
+    pipe.send_bytes(json.dumps(message).encode())
+
+
+def _hear(pipe: Connection) -> list[Any]:
+    message: list[Any] = json.loads(pipe.recv_bytes())
+    return message
+
+
+@contextmanager
+def _shared_cores(jobs: int) -> Iterator[None]:
+    """What processes started in here are told of threads: no more than their part of the cores."""
+    part = str(max(1, len(os.sched_getaffinity(0)) // jobs))
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, part))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

@@ -1,0 +1,158 @@
+"""An experiment from its spec to its store: plan, play what is missing, and say what became of it."""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from advmdp.arrays import whole
+from advmdp.errors import StorageError
+from advmdp.experiments.engines import Event, Task, processes
+from advmdp.experiments.runs import Run, runs_of
+from advmdp.experiments.spec import Spec
+from advmdp.experiments.store import Store
+from advmdp.playing import SECONDS, play
+
+__all__ = ["Engine", "Estimate", "Summary", "estimate", "run_experiment"]
+
+Engine = Callable[[Sequence[Task], int], Generator[Event, None, None]]
+SAMPLE = 200
+"""Episodes of each kind of run that an estimate plays."""
+ROW, FLOW_ROW = 80, 40
+"""Bytes of a row of a curve and of a flow, about."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of the runs."""
+
+    finished: int
+    kept: int
+    failed: dict[str, str]
+    """Why, by the run's folder."""
+    left_over: list[str]
+
+    @property
+    def good(self) -> bool:
+        """Whether every run has its result."""
+        return not self.failed
+
+
+def run_experiment(
+    spec: Spec,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    fail_fast: bool = False,
+    engine: Engine = processes,
+    console: Console | None = None,
+    checkpoint_seconds: float = SECONDS,
+) -> Summary:
+    """Play every run of the spec that is not finished, into the folder ``out``.
+
+    With ``resume`` the folder may hold earlier results: finished runs are kept, others go on from their checkpoint.
+    A run that fails keeps its traceback in its folder and the others go on, unless ``fail_fast``.
+    """
+    runs, store = runs_of(spec), Store(out)
+    check(spec)
+    store.begin(spec, runs, resume)
+    with store.locked():
+        todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
+        tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
+        events = engine(tasks, whole("jobs", jobs, 1))
+        with closing(events), _bars(console or Console(stderr=True), runs, todo) as show:
+            failed = _followed(events, runs, show, fail_fast)
+        finished = sum(store.state(runs[i]) == "finished" for i in todo)
+    return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs))
+
+
+def _followed(
+    events: Iterator[Event], runs: Sequence[Run], show: Callable[[Event], None], fail_fast: bool
+) -> dict[str, str]:
+    """Go through what happens; gives the runs that failed, and why."""
+    failed: dict[str, str] = {}
+    for event in events:
+        show(event)
+        if event.kind == "storage":
+            expected = "room and permission to write; what is finished is kept, and --resume goes on from there"
+            raise StorageError(runs[event.run].folder, event.why, expected)
+        if event.kind == "failed":
+            failed[runs[event.run].folder] = event.why
+            if fail_fast:
+                break
+    return failed
+
+
+def check(spec: Spec) -> None:
+    """Make everything once, so that what does not fit is said before anything is played."""
+    seen = set()
+    for run in runs_of(spec):
+        kind = (run.world, run.losses, repr(run.learner))
+        if kind not in seen:
+            seen.add(kind)
+            mdp = run.make_world()
+            play(mdp, run.make_losses(mdp.skeleton), run.make_learner(mdp), 1, criterion=run.make_criterion())
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an experiment would take."""
+
+    runs: int
+    seconds: float
+    """On one core."""
+    bytes: int
+
+
+def estimate(spec: Spec, runs: Sequence[Run]) -> Estimate:
+    """Play a few episodes of each kind of run, and multiply."""
+    speeds: dict[tuple[object, ...], tuple[float, int]] = {}
+    seconds, size = 0.0, 0
+    for run in runs:
+        kind = (run.world, run.losses, repr(run.learner))
+        if kind not in speeds:
+            mdp = run.make_world()
+            losses, learner = run.make_losses(mdp.skeleton), run.make_learner(mdp)
+            play(mdp, losses, learner, 2)
+            begun, count = time.perf_counter(), min(SAMPLE, run.horizon)
+            play(mdp, losses, run.make_learner(mdp), count)
+            speeds[kind] = (time.perf_counter() - begun) / count, mdp.skeleton.num_transitions
+        each, transitions = speeds[kind]
+        seconds += each * run.horizon
+        size += 8000 + ROW * 100 + FLOW_ROW * transitions
+    return Estimate(len(runs), seconds, size)
+
+
+@contextmanager
+def _bars(console: Console, runs: Sequence[Run], todo: Sequence[int]) -> Iterator[Callable[[Event], None]]:
+    """One bar for each run that is being played, and one for all; nothing where no one is looking."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        overall = bars.add_task("all runs", total=max(1, len(todo)), said=f"0 of {len(todo)}")
+        shown: dict[int, TaskID] = {}
+        done = 0
+
+        def show(event: Event) -> None:
+            nonlocal done
+            run = runs[event.run]
+            if event.run not in shown and event.kind in ("begun", "progress"):
+                title = escape(f"{run.learner.shown}, seed {run.seed}")
+                shown[event.run] = bars.add_task(title, total=run.horizon, said="")
+            if event.kind == "progress":
+                said = f"{event.episodes:,.0f} of {run.horizon:,}"
+                bars.update(shown[event.run], completed=event.episodes, said=said)
+            elif event.kind != "begun":
+                done += 1
+                if event.run in shown:
+                    bars.remove_task(shown.pop(event.run))
+                bars.update(overall, completed=done, said=f"{done:,} of {len(todo):,}")
+
+        yield show
