@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,14 @@ from rich.markup import escape
 import advmdp
 
 __all__ = ["app"]
+
+
+class EngineName(StrEnum):
+    """Who plays the runs of an experiment."""
+
+    local = "local"
+    ray = "ray"
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,3 +79,49 @@ def verify(
     with _told_plainly():
         if not run(Console(), episodes, runs, seed):
             raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Example:  advmdp run spec.toml -o runs/first -j 2;  to go on:  advmdp run spec.toml -o runs/first --resume"
+)
+def run(
+    spec: Annotated[Path, typer.Argument(help="The experiment, in TOML; 'advmdp list' names what it can be made of.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")],
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs are played at once.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what is finished, go on with the rest.")] = False,
+    engine: Annotated[
+        EngineName, typer.Option(help="Who plays: processes of this machine, or a Ray cluster.")
+    ] = EngineName.local,
+    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; a local one is started without it.")] = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run, how long, and how much disk.")
+    ] = False,
+    checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints of a run.")] = 20.0,
+) -> None:
+    """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
+    from advmdp.experiments import command
+
+    with _told_plainly():
+        if dry_run:
+            command.plan(spec, out, jobs, Console())
+            return
+        good = command.play(
+            spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine.value, address=address,
+            checkpoint_seconds=checkpoint_every, console=Console(stderr=True),
+        )  # fmt: skip
+        if not good:
+            raise typer.Exit(1)
+
+
+@app.command("list", epilog="Example:  advmdp list learners")
+def list_(
+    what: Annotated[
+        str | None, typer.Argument(help="learners, losses, criteria or worlds; all of them unless said.")
+    ] = None,
+) -> None:
+    """What an experiment can be made of, with one line each."""
+    from advmdp.experiments import command
+
+    with _told_plainly():
+        command.catalogue(what, Console())

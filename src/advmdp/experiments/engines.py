@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -30,6 +31,8 @@ from advmdp.experiments.store import lock
 __all__ = ["Event", "Task", "play_task", "processes"]
 
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+EVERY = 0.2
+"""Seconds between two messages about progress."""
 LIVES = 2
 """How many processes may die over one run."""
 
@@ -145,9 +148,13 @@ def _stop(workers: list[_Worker]) -> None:
 
 def _work(pipe: Connection) -> None:
     """What a process does: play what it is sent, until there is no one to send more."""
+    said = 0.0
 
     def show(done: float) -> None:
-        _say(pipe, Event(task.number, "progress", done))
+        nonlocal said
+        if time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            _say(pipe, Event(task.number, "progress", done))
 
     try:
         while True:

@@ -110,7 +110,7 @@ class Estimate:
     bytes: int
 
 
-def estimate(spec: Spec, runs: Sequence[Run]) -> Estimate:
+def estimate(runs: Sequence[Run]) -> Estimate:
     """Play a few episodes of each kind of run, and multiply."""
     speeds: dict[tuple[object, ...], tuple[float, int]] = {}
     seconds, size = 0.0, 0

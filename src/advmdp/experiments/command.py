@@ -1,0 +1,135 @@
+"""What ``advmdp run`` and ``advmdp list`` say: a plan, a summary, a catalogue."""
+
+import inspect
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from advmdp.errors import InputError
+from advmdp.experiments.engines import processes
+from advmdp.experiments.runner import Engine, estimate, run_experiment
+from advmdp.experiments.runs import runs_of
+from advmdp.experiments.spec import PARTS, Part, read_spec
+from advmdp.experiments.store import Store
+from advmdp.learners.base import LEARNERS, learner_class
+
+__all__ = ["catalogue", "plan", "play"]
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "learners": tuple(LEARNERS),
+    "worlds": ("random", "time-expanded"),
+    "losses": ("stochastic", "switching", "drifting", "adaptive", "replay"),
+    "criteria": ("total", "worst-case", "risk"),
+}
+"""What an experiment is made of: learners, and the kinds that the tables of a spec may have."""
+
+
+def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
+    """What would run, how long it would take, and how much disk."""
+    spec = read_spec(path)
+    runs, store = runs_of(spec), Store(out)
+    states = [store.state(run) for run in runs]
+    todo = [run for run, state in zip(runs, states, strict=True) if state != "finished"]
+    table = Table(title=f"{escape(spec.name)}: {len(runs):,} runs")
+    for column in ("learner", "worlds", "losses", "horizons", "seeds", "runs", "still to play"):
+        table.add_column(column, justify="left" if column == "learner" else "right")
+    for learner in spec.learners:
+        mine = [run for run in runs if run.learner == learner]
+        left = sum(run.learner == learner for run in todo)
+        sizes = (len(spec.worlds), len(spec.losses), len(spec.horizons), len(spec.seeds), len(mine), left)
+        table.add_row(escape(learner.shown), *(f"{size:,}" for size in sizes))
+    console.print(table)
+    if not todo:
+        console.print("nothing to play: all runs are finished")
+        return
+    with console.status("playing a few episodes of each kind"):
+        guess = estimate(todo)
+    console.print(
+        f"{len(todo):,} runs to play: about {_span(guess.seconds)} of one core, "
+        f"{_span(guess.seconds / min(jobs, len(todo)))} with -j {jobs}, and {guess.bytes / 1e6:,.1f} MB of disk",
+        highlight=False,
+    )
+
+
+def play(
+    path: Path, out: Path, *, jobs: int, resume: bool, fail_fast: bool, engine: str, address: str | None,
+    checkpoint_seconds: float, console: Console,
+) -> bool:  # fmt: skip
+    """Play it, and say what became of it; whether every run has its result."""
+    spec = read_spec(path)
+    try:
+        summary = run_experiment(
+            spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=_engine(engine, address),
+            console=console, checkpoint_seconds=checkpoint_seconds,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        console.print(f"stopped; the same command with --resume goes on from the checkpoints in {out}")
+        return False
+    kept = f", {summary.kept:,} kept from before" if summary.kept else ""
+    console.print(f"{summary.finished:,} runs played{kept}: [bold]{escape(str(out))}[/]", highlight=False)
+    if summary.left_over:
+        console.print(f"{len(summary.left_over):,} runs of another spec are left in {out}/runs, untouched")
+    for folder, why in summary.failed.items():
+        console.print(f"[red]failed[/]: {escape(folder)}: {escape(why)} (traceback.txt there)", soft_wrap=True)
+    return summary.good
+
+
+def _engine(name: str, address: str | None) -> Engine:
+    if name == "local":
+        return processes
+    from advmdp.experiments.ray_engine import make_engine
+
+    return make_engine(address)
+
+
+def catalogue(what: str | None, console: Console) -> None:
+    """What there is, one line each; of one group, with its parameters."""
+    if what is not None and what not in GROUPS:
+        raise InputError("list", f"{what!r}", f"one of {', '.join(GROUPS)}")
+    if what is not None:
+        console.print(_learners() if what == "learners" else _parts(what))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for group, names in GROUPS.items():
+        table.add_row(f"[bold]{group}[/]")
+        for name in names:
+            table.add_row(f"  {name}", _first_line(learner_class(name) if group == "learners" else PARTS[name]))
+    console.print(table)
+    console.print("\n[bold]advmdp list GROUP[/] shows the parameters")
+
+
+def _learners() -> Table:
+    table = Table(title="learners", title_justify="left")
+    for column in ("name", "what it is", "knows", "sees", "criteria", "parameters"):
+        table.add_column(column)
+    for name in LEARNERS:
+        kind = learner_class(name)
+        hidden = ("skeleton", "mdp", "criterion", "threads")
+        takes = ", ".join(p for p in inspect.signature(kind).parameters if p not in hidden)
+        table.add_row(name, _first_line(kind), kind.knows, kind.sees, kind.optimises, takes)
+    return table
+
+
+def _parts(group: str) -> Table:
+    table = Table(title=group, title_justify="left")
+    for column in ("kind", "what it is", "fields"):
+        table.add_column(column)
+    for kind in GROUPS[group]:
+        part = PARTS[kind]
+        fields = ", ".join(name for name in part.model_fields if name not in ("kind", "digest"))
+        table.add_row(kind, _first_line(part), fields)
+    return table
+
+
+def _first_line(kind: type[Part] | type[object]) -> str:
+    return escape((inspect.getdoc(kind) or "").split("\n")[0].rstrip(".").replace("``", ""))
+
+
+def _span(seconds: float) -> str:
+    """A stretch of time, as people say it."""
+    for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.0f} seconds" if seconds >= 2 else "a second or two"
