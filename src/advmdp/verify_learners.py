@@ -7,7 +7,7 @@ The games are those that a guarantee is about: independent draws for learners th
 too for the others, and losses that react for those that stand any.  Several guarantees are in expectation, hence
 the mean over seeds.
 
-A bound is one for the worst case, and so is R(T), at each T: in a single game regret grows with T itself for as long
+A bound is for the worst case, and so is R(T), at each T: in a single game regret grows with T itself for as long
 as the difference between good and bad is too small to be learned, and falls behind later.  A bound above L T
 promises nothing, neither a regret nor an exponent, so there the exponent is shown and not judged.  That is so of
 UCRL2, REGAL and UCBVI at the horizons of these games; UCBVI has hardly begun to learn there, and pays in
