@@ -48,6 +48,7 @@ PEER_PIP := -m pip install --quiet --disable-pip-version-check
 
 figures: $(READY)
 	$(BIN)/advmdp demo --out docs/figures
+	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
 
 clean:
 	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

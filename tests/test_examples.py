@@ -6,9 +6,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from rich.console import Console
 
+import advmdp as am
+from advmdp.learners.base import LEARNERS
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
+PAGE = Path(__file__).parent.parent / "docs" / "learners.md"
 
 
 def test_uc_o_reps_stays_below_the_baselines_where_the_docs_say_so() -> None:
@@ -27,3 +32,57 @@ def test_the_example_prints_its_table() -> None:
     command = [sys.executable, EXAMPLES / "regret_over_seeds.py", "--seeds", "1", "--episodes", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Regret over 1 seeds of 50 episodes" in done.stdout
+
+
+def test_the_comparison_prints_every_learner_and_draws_its_figure(tmp_path: Path) -> None:
+    out = tmp_path / "learners.png"
+    command = [sys.executable, EXAMPLES / "compare_learners.py", "--seeds", "1", "--episodes", "60", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Regret over 1 seeds of 60 episodes" in done.stdout
+    assert all(name in done.stdout for name in LEARNERS)
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_learner_loses_where_the_page_says() -> None:
+    example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
+    _, found = example["curves"](1000, 4, Console(quiet=True))
+    last = {key: float(rows[:, -1].mean()) for key, rows in found.items()}
+    names = {name for name, _ in last}
+    # Losses that turn: a replay wins, and whoever averages over the past in long epochs loses.
+    assert last["ReplayLast", "turning"] == min(last[name, "turning"] for name in names) < 0
+    assert last["UCRL2", "turning"] > 5 * last["UCOREPS", "turning"]
+    # Losses that alternate: the replay is worst, and UCRL2, which stands still, is not the one that loses.
+    assert last["ReplayLast", "alternating"] == max(last[name, "alternating"] for name in names)
+    assert last["UCBVI *", "alternating"] > last["Uniform", "alternating"]
+    assert last["UCRL2", "alternating"] < last["UCOREPS", "alternating"]
+    # Losses that react: the deterministic are worse than choosing at random, and mirror descent is far below it.
+    at_random = last["Uniform", "adaptive"]
+    certain = ("UCRL2", "REGAL", "UCBVI", "UCBVI *", "FPOP", "LazyFPL", "FollowLeader", "ReplayLast")
+    assert all(last[name, "adaptive"] > 2 * at_random for name in certain)
+    assert all(last[name, "adaptive"] < 0.5 * at_random for name in ("UCOREPS", "UCOREPS *", "OREPS", "MDPE"))
+
+
+def written() -> dict[str, list[str]]:
+    """The rows of the page's table of numbers."""
+    section = PAGE.read_text().split("## Measured")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return {name.strip("`"): cells for name, *cells in rows[1:]}
+
+
+@pytest.mark.parametrize("name", ["UCRL2", "ReplayLast"])
+def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
+    example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
+    found: dict[str, list[float]] = {}
+    for seed in range(20):
+        mdp, sequences = example["world"](seed, 10_000)
+        for world, losses in sequences.items():
+            learner = example["learners"](mdp, 10_000, seed)[name]
+            found.setdefault(world, []).append(am.play(mdp, losses, learner, 10_000, seed).regret)
+    shown = [f"{np.mean(last):,.0f} ± {np.std(last) / np.sqrt(20):,.0f}" for last in found.values()]
+    assert [cell.replace("*", "") for cell in written()[name]] == shown
+
+
+def test_the_page_has_a_row_of_numbers_for_all_that_the_command_plays() -> None:
+    example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
+    mdp, _ = example["world"](0, 10)
+    assert list(written()) == list(example["learners"](mdp, 10, 0))

@@ -1,6 +1,7 @@
 """What holds for the package as a whole: light imports, no pickle, no stray dependence, one list of public names."""
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,21 @@ def test_nothing_loads_pickles() -> None:
 def test_the_types_are_shipped() -> None:
     assert (SOURCE / "py.typed").exists()
     assert (SOURCE / "__init__.pyi").exists()
+
+
+def test_compiled_code_of_other_sources_is_not_used(tmp_path: Path) -> None:
+    """A kernel is compiled anew when a kernel that it calls has changed, though its own file has not."""
+    copy = tmp_path / "advmdp"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "inner.py").write_text("from advmdp.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n")
+    outer = "from advmdp.compiled import compiled\nfrom advmdp.inner import f\n@compiled\ndef g(x):\n    return f(x)\n"
+    (copy / "outer.py").write_text(outer)
+
+    def said() -> str:
+        code = "from advmdp.outer import g; print(g(1), sum(g.stats.cache_hits.values()))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert [said(), said()] == ["2 0", "2 1"]
+    (copy / "inner.py").write_text((copy / "inner.py").read_text().replace("x + 1", "x + 5"))
+    assert said() == "6 0"

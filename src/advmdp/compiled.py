@@ -2,22 +2,52 @@
 
 ``error_model="numpy"`` because a division by zero in a kernel is a value to be handled there, not an exception.
 Floating-point semantics stay strict (no fastmath), so that the same input gives the same bytes.
+
+Numba keeps a compiled kernel for as long as the kernel's own file is the same, though the kernels that it calls may
+have changed: whoever takes up a new version of this library would get some of the old one's results, silently.  So what
+is kept is kept under a hash of all files with kernels.
 """
 
+import hashlib
 from collections.abc import Callable
-from typing import TypeVar, cast
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "kept_on_disk"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
     """``function`` as a Numba kernel; compiled anew in each process where no folder can be written to for the cache."""
-    try:
-        kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:
-        kernel = njit(nogil=True, error_model="numpy")(function)
-    return cast(Function, kernel)
+    return cast(Function, kept_on_disk(njit(nogil=True, error_model="numpy")(function)))
+
+
+def kept_on_disk(kernel: Any) -> Any:
+    """The kernel, with a cache that knows when any kernel has changed; without one if there is no place for it."""
+    with suppress(RuntimeError):
+        kernel._cache = _Cache(kernel.py_func)  # type: ignore[no-untyped-call]
+    return kernel
+
+
+class _Cache(FunctionCache):
+    """Numba's own, with one more thing that must be the same."""
+
+    def _index_key(self, sig: object, codegen: object) -> tuple[object, ...]:
+        return (*super()._index_key(sig, codegen), sources(Path(__file__).parent))  # type: ignore[no-untyped-call]
+
+
+@cache
+def sources(package: Path) -> str:
+    """A hash of the files that have kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        text = path.read_bytes()
+        if b"compiled" in text:
+            digest.update(path.name.encode() + len(text).to_bytes(8, "little") + text)
+    return digest.hexdigest()

@@ -13,10 +13,8 @@ Each function runs one statement and gives its rows.  The theorems hold with hig
 run: a row has the largest number of its runs.  Regret is measured against a proven lower bound of what the best
 fixed policy pays, so that it is never too small.
 
-Section 5 needs a problem so small that its bounds are below L T: two steps, and one of two states on the way.  Two
-kinds of losses hurt there.  Where the good action switches in every episode, what is learned is wrong the next
-time, and regret comes from the losses (R^ON).  Where one state costs far more than the other, a learner that
-believes it can keep out of it is wrong about the dynamics (R^APP).
+Section 5 needs a problem so small that its bounds are below L T, and losses that hurt there:
+:mod:`advmdp.verify_games`.  What the other learners guarantee is checked there too: :mod:`advmdp.verify_learners`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,14 +23,14 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from scipy.special import betaincinv, logsumexp, stdtrit
+from scipy.special import betaincinv, logsumexp
 
 from advmdp import bounds
 from advmdp.arrays import FloatArray, whole
@@ -40,7 +38,7 @@ from advmdp.confidence import Box, Counts, L1Ball, RowSet, bernstein_set, l1_set
 from advmdp.criteria import Criterion, Risk, TotalLoss, WorstCase
 from advmdp.hindsight import comparator
 from advmdp.learners.uc_o_reps import UCOREPS
-from advmdp.losses import Adaptive, Losses, Stochastic, Switching
+from advmdp.losses import Adaptive, Losses, Switching
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, flow_residuals, occupancy
 from advmdp.playing import play
@@ -49,14 +47,15 @@ from advmdp.projection.printed_dual import project_as_printed
 from advmdp.projection.projector import Projection, project
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator
+from advmdp.verify_games import ADVERSARIES, LOSSES_AT_ONCE, bad_state, horizons, switching, world
+from advmdp.verify_learners import guarantees
+from advmdp.verify_rows import SURE, Row, Shown, bounded, fitted, hidden, least_exponent
 
 __all__ = ["Account", "Row", "account", "rows", "run"]
 
 T_ = TypeVar("T_")
 DELTA = 0.05
 CRITERIA: tuple[Criterion, ...] = (TotalLoss(), WorstCase(), Risk(alpha=0.25, c=2.0))
-LOSSES_AT_ONCE = 2
-"""d, for WorstCase."""
 LEAST = 5000
 """Fewer episodes have too few horizons to fit an exponent to."""
 SEEDS = 2
@@ -68,40 +67,8 @@ RARE, VISITS = 0.005, 200
 PROBLEMS, ORACLE_PROBLEMS = 40, 10
 EXACT, ORACLE = 1e-8, 1e-5
 """What counts as zero: of a certificate, and beside another solver, which stops at six digits."""
-SURE = 0.999
-"""How sure one must be that a share is below what was claimed before the row fails."""
 SHOWN_GAP = 1e-5
 CORRECTED, PRINTED = "Theorem 4.2, corrected", "Theorem 4.2, printed"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A statement, what was run for it, what was measured and what was claimed."""
-
-    statement: str
-    what: str
-    measured: float
-    relation: str
-    """Between the measured and the claimed."""
-    claimed: float
-    holds: bool
-    form: str = ",.0f"
-    """How the two are written."""
-    beside: str = ""
-    """What else there is to say of the measured number."""
-    basis: str = ""
-    """And of the claimed one."""
-
-
-class Shown(Protocol):
-    """Goes through some items, and shows how far it has come."""
-
-    def __call__(self, items: Sequence[T_], title: str, /) -> Iterable[T_]: ...
-
-
-def hidden(items: Sequence[T_], title: str, /) -> Iterable[T_]:
-    """Goes through the items and shows nothing."""
-    return items
 
 
 def nearly_zero(statement: str, what: str, measured: float, beside: str, basis: str, limit: float = EXACT) -> Row:
@@ -319,29 +286,6 @@ def unseen_successor(mdp: MDP, ball: L1Ball) -> Iterator[Row]:
 # Section 5
 
 
-def world() -> MDP:
-    """Two steps; on the way one of two states, to which either action leads more or less often."""
-    return MDP.dense([[[[0.7, 0.3], [0.4, 0.6]]], np.ones((2, 2, 1))])
-
-
-def switching(sk: Skeleton, criterion: Criterion, seed: int) -> Losses:
-    """The good action is another one in every episode."""
-    d = LOSSES_AT_ONCE if criterion == WorstCase() else None
-    return Switching(sk, period=1, seed=seed, dimensions=d)
-
-
-def bad_state(sk: Skeleton, criterion: Criterion, seed: int) -> Losses:
-    """One of the two states costs nine times as much as the other."""
-    means = np.array([0.5, 0.5, 0.9, 0.9, 0.1, 0.1])
-    if criterion != WorstCase():
-        return Stochastic(sk, seed=seed, means=means)
-    columns = np.repeat(means[:, None], LOSSES_AT_ONCE, axis=1)
-    return Stochastic(sk, seed=seed, means=columns, dimensions=LOSSES_AT_ONCE)
-
-
-ADVERSARIES = (switching, bad_state)
-
-
 @dataclass(frozen=True)
 class Account:
     """What a game of UC-O-REPS came to: R, R^APP and R^ON, none too small, and the largest gap of a projection."""
@@ -363,12 +307,6 @@ def account(mdp: MDP, losses: Losses, criterion: Criterion, T: int, seed: int) -
         best = comparator(mdp, losses, criterion, T, gap=SHOWN_GAP)
     approximation, total = last["regret_approximation"], last["loss"] - best.lower
     return Account(T, total, approximation, total - approximation, last["projection_gap"])
-
-
-def horizons(episodes: int) -> list[int]:
-    """10^3, 10^3.5, ... and the last."""
-    grid = np.round(10.0 ** np.arange(3.0, 15.0, 0.5)).astype(int)
-    return [*grid[grid < episodes].tolist(), episodes]
 
 
 def theorems(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
@@ -403,13 +341,6 @@ def against_bounds(sk: Skeleton, criterion: Criterion, accounts: Sequence[Accoun
     ):
         text = f"{what}, {name(criterion)}, T = {T:,}"
         yield bounded(sk, statement, text, max(values), bound, T, f"largest of {len(values)} games")
-
-
-def bounded(sk: Skeleton, statement: str, what: str, measured: float, bound: float, T: int, beside: str) -> Row:
-    """A regret and its bound, with the latter as a share of L T."""
-    share = bound / bounds.trivial(sk, T)
-    basis = f"{share:.2g} L T" if share < 1.0 else f"{share:.2g} L T, no promise"
-    return Row(statement, what, measured, "<=", bound, measured <= bound, ",.0f", beside, basis)
 
 
 def name(criterion: Criterion) -> str:
@@ -465,26 +396,17 @@ def growth(sk: Skeleton, accounts: Sequence[Account], what: str) -> Row:
     grid = [one.horizon for one in accounts]
     exponent, error = fitted(grid, [one.total for one in accounts])
     claimed, _ = fitted(grid, [bounds.total(sk, T, DELTA) for T in grid])
-    holds = exponent - error * float(stdtrit(len(grid) - 2, SURE)) <= claimed
+    holds = least_exponent(exponent, error, len(grid)) <= claimed
     text = f"a in R = b T^a: {what}, {len(grid)} games, T = {min(grid):,} to {max(grid):,}"
     beside, basis = f"± {error:.3f}", "that of sqrt(T ln T)"
     return Row("Theorem 5.1, growth", text, exponent, "<=", claimed, holds, ".3f", beside, basis)
-
-
-def fitted(horizon: Sequence[int], value: Sequence[float]) -> tuple[float, float]:
-    """The slope of ln max(value, 1) on ln T by least squares, and its standard error."""
-    x, y = np.log(horizon), np.log(np.maximum(value, 1.0))
-    x = x - x.mean()
-    slope = float(x @ y / (x @ x))
-    rest = y - y.mean() - slope * x
-    return slope, float(np.sqrt(rest @ rest / (len(x) - 2) / (x @ x)))
 
 
 # All of it
 
 
 def rows(episodes: int, runs: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Every statement, one after the other."""
+    """Every statement of the paper, one after the other."""
     yield from coverage(runs, seed, shown)
     yield from corrected_dual(seed, shown)
     yield from printed_dual(runs, seed)
@@ -507,7 +429,9 @@ def run(console: Console, episodes: int = 10**6, runs: int = 1000, seed: int = 0
             return bars.track(items, len(items), description=title)
 
         found = sorted(rows(episodes, runs, seed, shown), key=lambda row: row.statement)
-    show(found, f"The statements of the paper, measured ({episodes:,} episodes, seed {seed})", console)
+        found += guarantees(episodes, seed, shown)
+    title = "The statements of the paper and the guarantees of other learners, measured"
+    show(found, f"{title} ({episodes:,} episodes, seed {seed})", console)
     failed = sum(not row.holds for row in found)
     verdict = f"[red]{failed} of {len(found)} FAIL[/]" if failed else f"[green]all {len(found)} hold[/]"
     console.print(f"{verdict}, in {monotonic() - begun:.0f} s", highlight=False)

@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 from numba import njit, typeof
 
+from advmdp.compiled import kept_on_disk
+
 P = ParamSpec("P")
 R = TypeVar("R")
 unsigned = np.uint64
@@ -77,10 +79,4 @@ def bound(kernel: Callable[P, R], *arguments: Any) -> Callable[P, R]:
 
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    """Compiled anew in each process where no folder can be written to for the cache."""
-    common: dict[str, Any] = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        kernel = njit(cache=True, **common)(function)
-    except RuntimeError:
-        kernel = njit(**common)(function)
-    return cast(Callable[P, R], kernel)
+    return cast(Callable[P, R], kept_on_disk(njit(nogil=True, error_model="numpy", **options)(function)))

@@ -1,0 +1,227 @@
+"""Every learner of this library in four worlds, over many seeds: a table, and the figure of docs/learners.md.
+
+    python examples/compare_learners.py             20 seeds of 10,000 episodes: about three minutes of one core
+    python examples/compare_learners.py --seeds 2 --episodes 500 --out /tmp/learners.png
+
+A seed is a random MDP of three steps, four states a layer and three actions, and losses that are
+
+    stochastic      independent draws around fixed means
+    turning         switching once: in every state one action is good for a third of the game, then another
+    alternating     switching from episode to episode between two such actions
+    adaptive        higher for what the player did in the episode before
+
+Learners have the theory's parameters.  Where these learn little at such horizons, or far more slowly than need be,
+a second row, marked *, has practical ones, the same in all worlds; nothing is promised for them.  Each is granted
+what it needs: the dynamics or the skeleton, the whole loss or that along its path.  The least regret of a column is
+green; below zero is better than every fixed policy.  Other switching worlds: --turn 0.2, --period 100.
+"""
+
+import argparse
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from PIL import Image
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import advmdp as am
+
+Sequences = dict[str, am.losses.Losses]
+Curves = dict[tuple[str, str], np.ndarray]
+
+WORLDS = ("stochastic", "turning", "alternating", "adaptive")
+BLUE, SKY, GREEN, ORANGE, RED, PINK, BLACK, GREY = (
+    "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#000000", "#777777",
+)  # fmt: skip
+STYLES = {
+    "whole loss": "-", "bandit": (0, (4, 1.5)), "stochastic": (0, (1, 1.2)), "baseline": (0, (5, 1.5, 1, 1.5)),
+}  # fmt: skip
+TITLES = {
+    "whole loss": "adversarial, sees the whole loss", "bandit": "adversarial, sees its path (bandit)",
+    "stochastic": "for stochastic losses", "baseline": "baseline",
+}  # fmt: skip
+# What is drawn, by group, and its colour; the table has more.
+DRAWN = {
+    "UCOREPS": ("whole loss", BLUE), "UCOREPS *": ("whole loss", SKY), "OREPS": ("whole loss", GREEN),
+    "MDPE": ("whole loss", ORANGE), "LazyFPL": ("whole loss", RED), "FPOP": ("whole loss", PINK),
+    "UOBREPS": ("bandit", BLUE), "OREPS bandit": ("bandit", GREEN), "OSSP": ("bandit", ORANGE),
+    "MDPEXP3": ("bandit", RED), "UCRL2": ("stochastic", BLUE), "UCRL2 bandit *": ("stochastic", GREEN),
+    "UCBVI *": ("stochastic", RED), "Uniform": ("baseline", GREY), "FollowLeader": ("baseline", PINK),
+    "ReplayLast": ("baseline", BLACK),
+}  # fmt: skip
+
+
+def world(seed: int, episodes: int, turn: float = 1 / 3, period: int = 1) -> tuple[am.MDP, Sequences]:
+    mdp = am.MDP.random([1, 4, 4, 1], 3, seed=seed, concentration=0.5)
+    sk = mdp.skeleton
+    first, two = int(turn * episodes), am.losses.Switching(sk, period=episodes, seed=seed)
+    turning = np.concatenate([two.block(0, first), two.block(episodes, 2 * episodes - first)])
+    losses = (
+        am.losses.Stochastic(sk, seed=seed),
+        am.losses.Replay(sk, turning),
+        am.losses.Switching(sk, period=period, seed=seed),
+        am.losses.Adaptive(sk, seed=seed, strength=0.8),
+    )
+    return mdp, dict(zip(WORLDS, losses, strict=True))
+
+
+def learners(mdp: am.MDP, T: int, seed: int) -> dict[str, am.Learner]:
+    """All that apply; those that know P are made of the MDP, the others of the skeleton."""
+    sk = mdp.skeleton
+    L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+    step = float(np.sqrt(L * np.log(A) / (T * X * A)))  # without alpha, and the exploration that it pays for
+    return {
+        "UCOREPS": am.UCOREPS(sk, T),
+        "UCOREPS *": am.UCOREPS(sk, T, eta=5 * am.bounds.eta(sk, T), confidence_scale=0.2),
+        "OREPS": am.OREPS(mdp, T),
+        "MDPE": am.MDPE(mdp, T),
+        "LazyFPL": am.LazyFPL(mdp, seed=seed),
+        "LazyFPL *": am.LazyFPL(mdp, scale=0.1, seed=seed),
+        "FPOP": am.FPOP(sk, T, seed=seed),
+        "UOBREPS": am.UOBREPS(sk, T),
+        "UOBREPS *": am.UOBREPS(sk, T, confidence_scale=0.1),
+        "OREPS bandit": am.OREPS(mdp, T, feedback="bandit"),
+        "OSSP": am.OSSP(mdp, T),
+        "OSSP *": am.OSSP(mdp, T, eta=step),
+        "MDPEXP3": am.MDPEXP3(mdp, T),
+        "MDPEXP3 *": am.MDPEXP3(mdp, T, eta=step, gamma=0.05),
+        "UCRL2": am.UCRL2(sk),
+        "REGAL": am.REGAL(sk, span=1.0),
+        "UCRL2 bandit": am.UCRL2(sk, feedback="bandit"),
+        "UCRL2 bandit *": am.UCRL2(sk, feedback="bandit", confidence_scale=0.1),
+        "UCBVI": am.UCBVI(sk, T),
+        "UCBVI *": am.UCBVI(sk, T, confidence_scale=0.003),
+        "Uniform": am.Uniform(sk),
+        "FollowLeader": am.FollowLeader(sk),
+        "ReplayLast": am.ReplayLast(sk),
+    }
+
+
+def curves(
+    episodes: int, seeds: int, console: Console, turn: float = 1 / 3, period: int = 1
+) -> tuple[np.ndarray, Curves]:
+    """The episodes at which regret is taken; and by learner and world a row of regrets for each seed."""
+    found: dict[tuple[str, str], list[np.ndarray]] = {}
+    count = len(learners(world(0, episodes)[0], episodes, 0))
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("playing", total=seeds * len(WORLDS) * count)
+        for seed in range(seeds):
+            mdp, sequences = world(seed, episodes, turn, period)
+            for name, losses in sequences.items():
+                for who, learner in learners(mdp, episodes, seed).items():
+                    game = am.play(mdp, losses, learner, episodes, seed)
+                    found.setdefault((who, name), []).append(game.curve["regret"].to_numpy())
+                    bar.advance(task)
+    return game.curve["episode"].to_numpy(), {key: np.array(rows) for key, rows in found.items()}
+
+
+def table(found: Curves, seeds: int, episodes: int) -> Table:
+    """Mean regret and its standard error at the end."""
+    shown = Table(title=f"Regret over {seeds} seeds of {episodes:,} episodes: mean and standard error")
+    shown.add_column("learner", no_wrap=True)
+    least = {name: min(found[who, name][:, -1].mean() for who, _ in found) for name in WORLDS}
+    for name in WORLDS:
+        shown.add_column(name, justify="right", no_wrap=True)
+    for who in dict.fromkeys(who for who, _ in found):
+        cells = []
+        for name in WORLDS:
+            last = found[who, name][:, -1]
+            text = f"{last.mean():,.0f} ± {last.std() / np.sqrt(seeds):,.0f}"
+            cells.append(f"[green]{text}[/]" if last.mean() == least[name] else text)
+        shown.add_row(who, *cells)
+    return shown
+
+
+def figure(marks: np.ndarray, found: Curves, turn: float, out: Path) -> None:
+    """Mean regret with its standard error, every curve named at its end."""
+    spines = {"axes.spines.top": False, "axes.spines.right": False}
+    plt.rcParams.update({"font.size": 9, "axes.titlesize": 10, **spines})
+    seeds = len(next(iter(found.values())))
+    drawn, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
+    for ax, name in zip(axes.flat, WORLDS, strict=True):
+        ends = {}
+        for who, (group, colour) in DRAWN.items():
+            rows = found[who, name]
+            mean, error = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(seeds)
+            ax.plot(marks, mean, color=colour, ls=STYLES[group], lw=1.4)
+            ax.fill_between(marks, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+            ends[who] = float(mean[-1])
+        scales(ax, name, int(marks[-1]), turn)
+        label_ends(ax, ends)
+    keys = [Line2D([], [], color="0.3", ls=style, lw=1.4, label=TITLES[group]) for group, style in STYLES.items()]
+    drawn.legend(handles=keys, loc="outside upper center", ncols=4, frameon=False, handlelength=3.2)
+    drawn.supylabel("regret against the best fixed policy", fontsize=9)
+    picture = BytesIO()
+    drawn.savefig(picture, dpi=130)
+    plt.close(drawn)
+    # Sixty-four colours: a third of the size, and no difference to be seen.
+    Image.open(picture).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(out, optimize=True)
+
+
+def scales(ax: Axes, name: str, episodes: int, turn: float) -> None:
+    """Powers of T are straight lines; but where regret is below zero, and the turn is to be seen, they are not."""
+    ax.set(title=f"{name} losses", xlabel="episodes")
+    if name == "turning":
+        ax.set_yscale("symlog", linthresh=100, linscale=0.7)
+        ax.set(xlim=(0, episodes), ylim=(-2 * episodes, 2 * episodes))
+        ax.axhline(0, color="0.8", lw=0.8, zorder=0)
+        ax.axvline(turn * episodes, color="0.8", lw=0.8, zorder=0)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    else:
+        ax.set(xscale="log", yscale="log", xlim=(min(10, episodes / 2), episodes), ylim=(1, 4 * episodes))
+
+
+def label_ends(ax: Axes, ends: dict[str, float]) -> None:
+    """Names at the right edge, in the order of the curves' ends, moved apart where they would overlap."""
+    to_axes = ax.transData + ax.transAxes.inverted()
+    names = sorted(ends, key=ends.__getitem__)
+    low, high = ax.get_ylim()
+    heights = [to_axes.transform((ax.get_xlim()[1], np.clip(ends[who], low, high)))[1] for who in names]
+    for who, there, place in zip(names, heights, apart(np.array(heights), 0.047), strict=True):
+        group, colour = DRAWN[who]
+        way = {"color": colour, "transform": ax.transAxes, "clip_on": False}
+        ax.add_line(Line2D([1.0, 1.04], [there, place], lw=0.6, **way))
+        ax.add_line(Line2D([1.04, 1.11], [place, place], lw=1.4, ls=STYLES[group], **way))
+        ax.text(1.125, place, who, color=colour, va="center", fontsize=8, transform=ax.transAxes)
+
+
+def apart(wanted: np.ndarray, gap: float) -> np.ndarray:
+    """The places in [0, 1] closest to those wanted, which ascend, that are ``gap`` apart: neighbours are pooled."""
+    steps = gap * np.arange(len(wanted))
+    blocks: list[tuple[float, int]] = []
+    for one in wanted - steps:
+        mean, size = float(one), 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        blocks.append((mean, size))
+    return np.clip(np.concatenate([np.full(size, mean) for mean, size in blocks]), 0.0, 1.0 - steps[-1]) + steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--episodes", type=int, default=10_000)
+    parser.add_argument("--out", type=Path, help="where to put the figure, a PNG; none is made unless it is said")
+    parser.add_argument(
+        "--turn", type=float, default=1 / 3, help="when the turning losses turn, a fraction of the game"
+    )
+    parser.add_argument("--period", type=int, default=1, help="episodes between switches of the alternating losses")
+    arguments = parser.parse_args()
+    console = Console()
+    marks, found = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
+    console.print(table(found, arguments.seeds, arguments.episodes))
+    if arguments.out is not None:
+        figure(marks, found, arguments.turn, arguments.out)
+        console.print(f"figure: {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
