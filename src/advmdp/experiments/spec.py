@@ -32,9 +32,17 @@ import tomllib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from advmdp.errors import InputError
 from advmdp.learners.base import LEARNERS, learner_class
@@ -122,7 +130,7 @@ class AdaptiveLosses(NoisyLosses):
 
 
 class ReplayLosses(FilePart):
-    """Recorded losses: a CSV, Parquet or NumPy file with a row for each episode."""
+    """Recorded losses: a CSV or Parquet file with a row for each episode."""
 
     kind: Literal["replay"]
     rescale: tuple[Number, Number] | Literal["range"] | None = None
@@ -174,7 +182,7 @@ PARTS: dict[str, type[Part]] = {
 
 def _known_learner(name: str) -> str:
     if name not in LEARNERS:
-        raise ValueError(f"possible are {', '.join(LEARNERS)}")
+        raise ValueError(f"one of {', '.join(LEARNERS)}")
     return name
 
 
@@ -183,7 +191,7 @@ class LearnerSpec(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: str
+    name: Annotated[str, AfterValidator(_known_learner)]
     label: str | None = None
 
     def model_post_init(self, context: object) -> None:
@@ -255,12 +263,25 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{where}, {_place(first['loc'])}", _given(first), _possible(first)) from None
+    _check_parameters(spec, where)
     return spec.model_copy(
         update={
             "worlds": tuple(_with_file(part, f"{where}, worlds.{i}", folder) for i, part in enumerate(spec.worlds)),
             "losses": tuple(_with_file(part, f"{where}, losses.{i}", folder) for i, part in enumerate(spec.losses)),
         }
     )
+
+
+def _check_parameters(spec: Spec, where: str) -> None:
+    """Every parameter of a learner must be one of its constructor's."""
+    for i, learner in enumerate(spec.learners):
+        takes = inspect.signature(learner_class(learner.name)).parameters
+        possible = ", ".join(name for name in takes if name not in NOT_PARAMETERS) or "none"
+        for name, value in learner.parameters.items():
+            if name not in possible.split(", "):
+                raise InputError(
+                    f"{where}, learners.{i}.{name}", f"{value!r}", f"a parameter of {learner.name}: {possible}"
+                )
 
 
 def _singular(table: dict[str, Any]) -> dict[str, Any]:
@@ -314,8 +335,10 @@ def _possible(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"one of {_fields_at(error['loc'])}"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        tags = error["ctx"].get("expected_tags") or "the kind of thing it is"
-        return f"kind = one of {tags}"
+        union = {"worlds": WorldSpec, "losses": LossesSpec}.get(str(error["loc"][0]), CriterionSpec)
+        return (
+            f"kind = one of {', '.join(kind for kind, part in PARTS.items() if part in get_args(get_args(union)[0]))}"
+        )
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should be ", "")
 

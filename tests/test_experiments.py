@@ -1,0 +1,394 @@
+"""Experiments: specs that say what is wrong, runs that are what they are wherever they are played, stores that keep."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import advmdp as am
+from advmdp.experiments.runner import estimate, run_experiment
+from advmdp.experiments.runs import Run, runs_of
+from advmdp.experiments.spec import checked_spec, read_spec
+from advmdp.experiments.store import Store
+
+GOOD = """
+name = "a test"
+horizons = [300]
+seeds = 2
+
+[[worlds]]
+kind = "random"
+layers = [1, 3, 3, 1]
+actions = 2
+
+[[losses]]
+kind = "adaptive"
+strength = 0.8
+
+[[learners]]
+name = "UCOREPS"
+confidence_scale = 0.2
+
+[[learners]]
+name = "OSSP"
+
+[[learners]]
+name = "FPOP"
+label = "perturbed"
+"""
+
+
+def spec_file(folder: Path, text: str = GOOD) -> Path:
+    path = folder / "spec.toml"
+    path.write_text(text)
+    return path
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+# The spec
+
+
+def test_a_spec_is_read_and_multiplied_out(tmp_path: Path) -> None:
+    runs = runs_of(read_spec(spec_file(tmp_path)))
+    assert [(run.learner.shown, run.seed) for run in runs] == [
+        (label, seed) for seed in (0, 1) for label in ("UCOREPS", "OSSP", "perturbed")
+    ]
+    assert len({run.identity for run in runs}) == 6
+
+
+TABLES = {
+    "worlds": [{"kind": "random", "layers": [1, 3, 1], "actions": 2}],
+    "losses": [{"kind": "switching", "period": 3}],
+    "learners": [{"name": "UCOREPS"}],
+    "horizons": [10],
+}
+WRONG = [
+    ({"seeds": -1}, "spec.toml, seeds: -1"),
+    ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
+    ({"horizons": []}, "spec.toml, horizons: "),
+    ({"horizons": [1.5]}, "spec.toml, horizons.0: 1.5; expected a valid integer"),
+    ({"worlds": [{"kind": "randm"}]}, "spec.toml, worlds.0: kind 'randm'; .*kind = one of random, time-expanded"),
+    ({"worlds": [{"layers": [1, 2]}]}, "spec.toml, worlds.0: no kind; .*kind = one of random, time-expanded"),
+    ({"worlds": [{"kind": "random", "layers": [1, 2, 1]}]}, "spec.toml, worlds.0.actions: nothing"),
+    ({"losses": [{"kind": "switching", "period": 0}]}, "spec.toml, losses.0.period: 0; .*greater than or equal to 1"),
+    (
+        {"losses": [{"kind": "switching", "period": 1, "perod": 1}]},
+        "losses.0.perod: .*one of .*period, contexts, gap",
+    ),
+    ({"learners": [{"name": "UCO"}]}, "spec.toml, learners.0.name: 'UCO'; .*UCOREPS, OREPS"),
+    (
+        {"learners": [{"name": "UCOREPS", "etta": 1}]},
+        "spec.toml, learners.0.etta: 1; .*a parameter of UCOREPS: horizon, eta, delta",
+    ),
+    ({"learners": [{"eta": 1}]}, "spec.toml, learners.0.name: nothing"),
+    ({"learners": [{"name": "OREPS"}, {"name": "OREPS"}]}, "'OREPS' is there twice: give it a label of its own"),
+    ({"criterion": {"kind": "risk", "alpha": 2, "c": 1}}, "spec.toml, criterion.alpha: 2; .*less than or equal to 1"),
+    ({"criterion": {"kind": "mean"}}, "spec.toml, criterion: kind 'mean'; .*total, worst-case, risk"),
+    ({"losses": [{"kind": "replay", "file": "nope.csv"}]}, "losses.0.file: nope.csv .*No such file"),
+    ({"colour": "red"}, "spec.toml, colour: .*one of name, worlds, losses, learners, horizons, seeds, criterion"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=lambda value: str(value)[:40])
+def test_an_error_names_the_file_the_field_what_was_given_and_what_is_possible(change: dict, message: str) -> None:
+    with pytest.raises(am.InputError, match=message):
+        checked_spec({**TABLES, **change}, "spec.toml", Path())
+
+
+def test_one_of_a_kind_may_be_written_as_one(tmp_path: Path) -> None:
+    one = {"world": TABLES["worlds"][0], "losses": TABLES["losses"][0], "learner": {"name": "Uniform"}, "horizons": [5]}
+    assert len(runs_of(checked_spec(one, "spec.toml", tmp_path))) == 1
+
+
+@pytest.mark.parametrize(("text", "message"), [("a = ", "no TOML"), (None, "No such file")])
+def test_a_file_that_is_no_spec_is_named(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "spec.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(am.InputError, match=f"{re.escape(str(path))}: .*{message}"):
+        read_spec(path)
+
+
+def test_what_does_not_fit_is_said_before_anything_is_played(tmp_path: Path) -> None:
+    text = GOOD.replace('name = "OSSP"', 'name = "OSSP"\neta = -1.0')
+    with pytest.raises(am.InputError, match="eta: -1.0"):
+        run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# Identity
+
+
+def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else() -> None:
+    def identity(**change: object) -> str:
+        return runs_of(checked_spec({**TABLES, **change}, "spec.toml", Path()))[0].identity
+
+    same = identity()
+    assert identity() == same == identity(name="another") == identity(learners=[{"name": "UCOREPS", "label": "x"}])
+    assert identity(learners=[{"name": "UCOREPS", "horizon": 10}]) == same  # what it would have been anyway
+    others = [
+        identity(seeds=[1]), identity(horizons=[11]), identity(learners=[{"name": "UCOREPS", "eta": 0.1}]),
+        identity(losses=[{"kind": "switching", "period": 4}]), identity(criterion={"kind": "worst-case"}),
+        identity(worlds=[{"kind": "random", "layers": [1, 3, 1], "actions": 3}]),
+        identity(worlds=[{"kind": "random", "layers": [1, 3, 1], "actions": 2, "seed": 5}]),
+    ]  # fmt: skip
+    assert len({same, *others}) == 8
+
+
+def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
+    def identity(name: str, rows: np.ndarray) -> str:
+        pl.DataFrame(rows).write_csv(tmp_path / name)
+        losses = [{"kind": "replay", "file": name}]
+        return runs_of(checked_spec({**TABLES, "losses": losses}, "spec.toml", tmp_path))[0].identity
+
+    rows = np.random.default_rng(0).random((10, 9))
+    assert identity("a.csv", rows) == identity("b.csv", rows) != identity("a.csv", rows / 2)
+
+
+def test_a_run_survives_the_way_to_another_process(tmp_path: Path) -> None:
+    for run in runs_of(read_spec(spec_file(tmp_path))):
+        again = Run.from_json(run.to_json())
+        assert (again.identity, again.folder, again.learner.shown) == (run.identity, run.folder, run.learner.shown)
+
+
+# Playing
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A spec, and its store as one process made it, undisturbed."""
+    folder = tmp_path_factory.mktemp("played")
+    path = spec_file(folder)
+    summary = run_experiment(read_spec(path), folder / "out")
+    assert (summary.finished, summary.kept, summary.failed, summary.left_over) == (6, 0, {}, [])
+    return path, folder / "out"
+
+
+def test_two_processes_write_the_same_bytes(played: tuple[Path, Path], tmp_path: Path) -> None:
+    path, out = played
+    run_experiment(read_spec(path), tmp_path / "out", jobs=2)
+    assert contents(tmp_path / "out") == contents(out)
+
+
+def test_a_store_holds_what_play_gives(played: tuple[Path, Path]) -> None:
+    path, out = played
+    index = json.loads((out / "experiment.json").read_text())
+    assert index["name"] == "a test"
+    for run, entry in zip(runs_of(read_spec(path)), index["runs"], strict=True):
+        folder = out / "runs" / entry["folder"]
+        assert sorted(file.name for file in folder.iterdir()) == ["curve.parquet", "flow.parquet", "manifest.json"]
+        mdp = am.MDP.random([1, 3, 3, 1], 2, seed=run.seed)
+        losses = am.losses.Adaptive(mdp.skeleton, strength=0.8, seed=run.seed)
+        learner = {
+            "UCOREPS": lambda sk: am.UCOREPS(sk, 300, confidence_scale=0.2),
+            "OSSP": lambda sk: am.OSSP(mdp, 300),  # noqa: B023
+            "FPOP": lambda sk: am.FPOP(sk, 300, seed=run.seed),  # noqa: B023
+        }[entry["learner"]](mdp.skeleton)
+        game = am.play(mdp, losses, learner, 300, seed=run.seed)
+        assert pl.read_parquet(folder / "curve.parquet").equals(game.curve)
+        flow = pl.read_parquet(folder / "flow.parquet")
+        assert np.array_equal(flow["q_best"], am.occupancy(mdp, game.comparator.policy))
+        assert np.array_equal(flow["q_learned"], am.occupancy(mdp, learner.policy))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["result"]["regret"] == game.regret
+        assert manifest["identity"] == run.identity == entry["identity"]
+        assert manifest["versions"]["numpy"] == np.__version__
+
+
+def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, Path], tmp_path: Path) -> None:
+    path, _ = played
+    out = tmp_path / "out"
+    spec = read_spec(path)
+    run_experiment(spec, out)
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")}
+    with pytest.raises(am.InputError, match="an experiment is there already; expected another folder, or --resume"):
+        run_experiment(spec, out)
+    again = run_experiment(spec, out, resume=True)
+    assert (again.finished, again.kept) == (0, 6)
+    changed = spec_file(tmp_path, GOOD.replace("confidence_scale = 0.2", "confidence_scale = 0.3"))
+    other = run_experiment(read_spec(changed), out, resume=True)
+    assert (other.finished, other.kept, len(other.left_over)) == (2, 4, 2)
+    assert all(name.startswith("UCOREPS") for name in other.left_over)
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+LONG = GOOD.replace("horizons = [300]", "horizons = [100000]").replace("layers = [1, 3, 3, 1]", "layers = [1, 5, 5, 1]")
+
+
+def command(*arguments: object, **options: object) -> subprocess.Popen:
+    line = [sys.executable, "-m", "advmdp", *map(str, arguments)]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def wait_for_checkpoint(out: Path, process: subprocess.Popen) -> None:
+    """Until a run is in its middle, or all is over."""
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("checkpoint.npz")}
+    while process.poll() is None:
+        now = {path: path.stat().st_mtime_ns for path in out.rglob("checkpoint.npz")}
+        if any(before.get(path) != when for path, when in now.items()):
+            return
+        time.sleep(0.01)
+
+
+def test_killed_at_random_moments_and_resumed_the_store_is_the_same(tmp_path: Path) -> None:
+    """Twenty times the whole group of processes dies at once, as when the power fails."""
+    path, rng = spec_file(tmp_path, LONG), np.random.default_rng(0)
+    run_experiment(read_spec(path), tmp_path / "undisturbed", jobs=2)
+    out, in_the_middle = tmp_path / "out", 0
+    for _ in range(20):
+        process = command(
+            "run", path, "-o", out, "-j", 2, "--resume", "--checkpoint-every", 0.02, start_new_session=True
+        )
+        wait_for_checkpoint(out, process)
+        time.sleep(rng.uniform(0.0, 0.1))
+        in_the_middle += process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert in_the_middle == 20
+    assert not all(Store(out).state(run) == "finished" for run in runs_of(read_spec(path)))
+    last = command("run", path, "-o", out, "-j", 2, "--resume")
+    last.communicate(timeout=300)
+    assert last.returncode == 0
+    assert contents(out) == contents(tmp_path / "undisturbed")
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path, out = spec_file(tmp_path, LONG), tmp_path / "out"
+    process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
+    wait_for_checkpoint(out, process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "--resume goes on" in errors.replace("\n", " ")
+    assert "Traceback" not in errors
+    assert run_experiment(read_spec(path), out, resume=True).good
+
+
+def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Path) -> None:
+    path, out = spec_file(tmp_path, LONG), tmp_path / "out"
+    process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
+    wait_for_checkpoint(out, process)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    victim = next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(victim, signal.SIGKILL)
+    _, errors = process.communicate(timeout=300)
+    assert (process.returncode, "6 runs played" in errors) == (0, True), errors
+
+
+FAILING = GOOD.replace('kind = "adaptive"\nstrength = 0.8', 'kind = "replay"\nfile = "short.csv"')
+
+
+def recorded(folder: Path, episodes: int) -> None:
+    rows = np.random.default_rng(0).random((episodes, am.Skeleton.dense([1, 3, 3, 1], 2).num_pairs))
+    pl.DataFrame(rows).write_csv(folder / "short.csv")
+
+
+def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(tmp_path: Path) -> None:
+    """Recorded losses are enough for the first horizon and not for the second."""
+    recorded(tmp_path, 20)
+    path = spec_file(tmp_path, FAILING.replace("horizons = [300]", "horizons = [300, 20]"))
+    out = tmp_path / "out"
+    process = command("run", path, "-o", out)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert errors.count("failed") == 6
+    assert "6 runs played" in errors
+    assert "at most 20" in errors.replace("\n", " ")
+    for run in runs_of(read_spec(path)):
+        expected = "finished" if run.horizon == 20 else "failed"
+        assert Store(out).state(run) == expected
+        if expected == "failed":
+            assert "InputError" in (Store(out).folder(run) / "traceback.txt").read_text()
+    fast = run_experiment(read_spec(path), tmp_path / "fast", fail_fast=True)
+    assert (len(fast.failed), fast.finished) == (1, 0)
+    recorded(tmp_path, 300)
+    mended = run_experiment(read_spec(path), out, resume=True)
+    assert mended.good
+    assert len(mended.left_over) == 12  # with other losses they are other runs
+
+
+def test_a_folder_that_can_not_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(am.InputError, match="a folder that can be made"):
+        run_experiment(read_spec(spec_file(tmp_path)), tmp_path / "file" / "out")
+
+
+def test_a_full_disk_is_a_clear_error_that_loses_nothing(tmp_path: Path) -> None:
+    """A file system of its own, with room for some of the runs."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(small)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("no permission to mount a small file system")
+    try:
+        path = spec_file(tmp_path, GOOD.replace("seeds = 2", "seeds = 12"))
+        process = command("run", path, "-o", small / "out")
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert "No space left on device" in errors.replace("\n", " ")
+        assert "Traceback" not in errors
+        states = [Store(small / "out").state(run) for run in runs_of(read_spec(path))]
+        assert "finished" in states
+        for manifest in (small / "out").rglob("manifest.json"):
+            assert json.loads(manifest.read_text())["result"]["episode"] == 300
+            assert len(pl.read_parquet(manifest.with_name("curve.parquet"))) > 0
+        subprocess.run(["mount", "-o", "remount,size=5m", str(small)], check=True)
+        assert run_experiment(read_spec(path), small / "out", resume=True).good
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_one_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
+    path, out = spec_file(tmp_path), tmp_path / "out"
+    out.mkdir()
+    with Store(out).locked(), pytest.raises(am.InputError, match="another process is running this experiment"):
+        run_experiment(read_spec(path), out)
+
+
+# The command line
+
+
+def test_a_dry_run_says_what_would_run_and_plays_nothing(tmp_path: Path) -> None:
+    path = spec_file(tmp_path)
+    process = command("run", path, "-o", tmp_path / "out", "-j", 2, "--dry-run")
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "6 runs to play" in said
+    assert "MB of disk" in said.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+    guess = estimate(runs_of(read_spec(path)))
+    assert guess.runs == 6
+    assert 0 < guess.seconds < 60
+
+
+def test_a_guess_of_the_disk_is_about_right(played: tuple[Path, Path]) -> None:
+    path, out = played
+    size = sum(len(content) for content in contents(out).values())
+    assert 0.4 < estimate(runs_of(read_spec(path))).bytes / size < 2.5
+
+
+def test_nothing_is_said_where_no_one_looks_but_what_became_of_it(tmp_path: Path) -> None:
+    process = command("run", spec_file(tmp_path), "-o", tmp_path / "out")
+    said, errors = process.communicate(timeout=120)
+    assert said == ""
+    assert errors.strip().splitlines()[0].startswith("6 runs played")
+
+
+def test_the_list_names_everything() -> None:
+    said, _ = command("list").communicate(timeout=60)
+    for name in ("UCOREPS", "UOBREPS", "time-expanded", "replay", "worst-case"):
+        assert name in said
+    wrong = command("list", "cheese")
+    assert "one of learners, worlds" in wrong.communicate(timeout=60)[1].replace("\n", " ")
+    assert wrong.returncode == 1
