@@ -383,8 +383,8 @@ def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "options"), [
     ("UCOREPS", {"confidence_scale": 0.2, "eta": 0.1}), ("FPOP", {"confidence_scale": 0.2}),
-    ("LazyFPL", {"scale": 0.1}), ("UCRL2", {"confidence_scale": 0.1}), ("REGAL", {"confidence_scale": 0.1}), ("UCBVI", {"confidence_scale": 0.01}),
-    ("UCRL2", {"confidence_scale": 0.1, "feedback": "bandit"}),
+    ("LazyFPL", {"scale": 0.1}), ("UCRL2", {"confidence_scale": 0.1}), ("REGAL", {"confidence_scale": 0.1}),
+    ("UCBVI", {"confidence_scale": 0.01}), ("UCRL2", {"confidence_scale": 0.1, "feedback": "bandit"}),
 ])  # fmt: skip
 def test_those_whose_bounds_promise_nothing_yet_do_learn(name: str, options: dict) -> None:
     """With practical parameters, for stochastic losses: a tenth of what playing at random costs, and sublinear."""
