@@ -234,7 +234,7 @@ def test_oreps_is_the_program_of_its_paper_over_pairs(feedback: str) -> None:
 
 def test_uobreps_is_its_paper_step_by_step() -> None:
     """Upper occupancy bounds by linear programs, boxes and projections by CVXPY, counts by hand."""
-    sk, T, delta, eta, gamma, scale = DENSE.skeleton, 100, 0.1, 0.4, 0.07, 0.2
+    sk, T, delta, eta, gamma, scale = DENSE.skeleton, 100, 0.1, 0.2, 0.07, 0.01
     learner = am.UOBREPS(sk, T, eta=eta, gamma=gamma, delta=delta, confidence_scale=scale)
     losses, rng = am.losses.Stochastic(sk, seed=2, noise=0.5), np.random.default_rng(1)
     _, state, pair = owners(sk)
@@ -262,9 +262,11 @@ def test_uobreps_is_its_paper_step_by_step() -> None:
             width[visits == 0] = 1
             low, high = np.maximum(0, mean - width), np.minimum(1, mean + width)
         goal = cp.Minimize(cp.sum(cp.kl_div(q, before * np.exp(-eta * z))))
-        cp.Problem(goal, [*flow_rules(sk, q), *box_rules(sk, q, low, high)]).solve(solver=cp.CLARABEL, **SHARP)
+        cp.Problem(goal, [*flow_rules(sk, q), *box_rules(sk, q, low, high)]).solve(solver=cp.CLARABEL)
         assert_allclose(learner.q, q.value, atol=5e-5)
     assert learner.epochs == epochs >= 5
+    inner = sk.over_transitions(np.diff(sk.transition_ptr)) > 1
+    assert ((high - low)[inner] < 0.9).mean() > 0.5  # the boxes bite
 
 
 # Estimates
@@ -295,11 +297,13 @@ def test_estimates_are_unbiased(mdp: am.MDP, name: str) -> None:
 
 def test_estimates_of_uobreps_are_optimistic() -> None:
     sk, losses = DENSE.skeleton, am.losses.Stochastic(DENSE.skeleton, seed=5, noise=0.5)
-    learner = am.UOBREPS(sk, 100, eta=0.05, gamma=0.02)
-    told(learner, DENSE, losses, 60)
+    learner = am.UOBREPS(sk, 100, eta=0.05, gamma=0.02, confidence_scale=0.2)
+    told(learner, DENSE, losses, 300)
+    assert (learner.rows.upper < 0.9).mean() > 0.2  # the boxes bite, and hold the truth
+    assert ((learner.rows.lower <= DENSE.transition) & (DENSE.transition <= learner.rows.upper)).all()
     upper = am.upper_occupancy(sk, learner.policy, learner.rows)
     true = np.add.reduceat(am.occupancy(DENSE, learner.policy), sk.transition_ptr[:-1])
-    state, loss, mean = learner.state(), losses.at(60), np.zeros(sk.num_transitions)
+    state, loss, mean = learner.state(), losses.at(300), np.zeros(sk.num_transitions)
     policy = np.array(learner.policy)
     for chance, path in all_paths(DENSE, policy):
         learner.restore(state)
@@ -322,6 +326,47 @@ def test_mdpe_is_a_hedge_on_values_in_every_state() -> None:
         for x in range(sk.num_states - 1):
             of_x = slice(sk.pair_ptr[x], sk.pair_ptr[x + 1])
             assert_allclose(learner.policy[of_x], hedge(eta, scores[of_x]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("mdp", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", ["OSSP", "MDPEXP3"])
+def test_bandit_learners_score_the_values_of_the_right_policy(mdp: am.MDP, name: str) -> None:
+    """OSSP scores the policy that it plays, MDP-EXP3 the weights from which its exploration departs."""
+    sk, eta, gamma, losses = mdp.skeleton, 0.1, 0.3, am.losses.Stochastic(mdp.skeleton, seed=1, noise=0.5)
+    learner = (am.OSSP if name == "OSSP" else am.MDPEXP3)(mdp, 30, eta=eta, gamma=gamma)
+    scores, weights, rng = np.zeros(sk.num_pairs), am.uniform_policy(sk), np.random.default_rng(0)
+    for t in range(30):
+        policy = np.array(learner.policy)
+        chance = np.add.reduceat(am.occupancy(mdp, policy), sk.transition_ptr[:-1])
+        path, loss, estimate = mdp.sample(policy, rng), losses.at(t), np.zeros(sk.num_pairs)
+        estimate[path.pairs] = loss[path.transitions] / chance[path.pairs]
+        scored = policy if name == "OSSP" else weights
+        scores += am.policy_values(mdp, scored, sk.over_transitions(estimate)).pair
+        learner.update(path, loss[path.transitions])
+        for x in range(sk.num_states - 1):
+            of_x = slice(sk.pair_ptr[x], sk.pair_ptr[x + 1])
+            weights[of_x] = hedge(eta, scores[of_x])
+        assert_allclose(learner._memory.weights, weights, rtol=1e-8)
+        if name == "OSSP":
+            counts = np.diff(sk.pair_ptr)[sk.state_of_pair]
+            assert_allclose(learner.policy, 0.7 * weights + 0.3 / counts, rtol=1e-8)
+
+
+def test_the_theory_s_step_sizes_are_those_of_the_papers() -> None:
+    """By hand, for L = 2, |X| = 4, |A| = 2, T = 1000, delta = 0.1 and alpha = 0.3."""
+    mdp, T = am.MDP.dense([[[[0.7, 0.3], [0.4, 0.6]]], np.ones((2, 2, 1))]), 1000
+    sk = mdp.skeleton
+    assert am.OREPS(mdp, T)._steps.eta == pytest.approx(sqrt(log(4) / T))
+    assert am.OREPS(mdp, T, feedback="bandit")._steps.eta == pytest.approx(sqrt(2 * log(4) / (T * 8)))
+    uob = am.UOBREPS(sk, T, delta=0.1)._steps
+    assert uob.eta == uob.gamma == pytest.approx(sqrt(2 * log(2 * 8 / 0.1) / (T * 8)))
+    assert am.FPOP(sk, T)._rate == pytest.approx(sqrt(np.log2(8 * T / 8) * (log(4) + 1) / ((e - 1) * T)))
+    assert am.MDPE(mdp, T)._rate == pytest.approx(sqrt(8 * log(2) / T) / 2)
+    assert am.OSSP(mdp, T)._rate == pytest.approx(sqrt(2 * log(2) / (T * 2 * 2 * 3 * 5 / (12 * 0.3))))
+    gamma = (2 * 16 * 2 * log(2) / (2 * T)) ** (1 / 3)
+    exp3 = am.MDPEXP3(mdp, T)
+    assert exp3._share == pytest.approx(gamma)
+    assert exp3._rate == pytest.approx(sqrt(2 * gamma * log(2) / (T * 2 * 16 * 2)))
 
 
 def test_lazy_fpl_plays_the_best_policy_for_perturbed_losses_and_changes_it_only_between_phases() -> None:

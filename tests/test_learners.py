@@ -1,5 +1,6 @@
 """What every learner promises: what it declares is what it is shown, and play refuses what does not fit."""
 
+import copy
 import inspect
 from pathlib import Path
 
@@ -157,6 +158,7 @@ def test_those_that_fit_are_named() -> None:
 
 
 REFUSED = [
+    (lambda sk: am.OREPS(DENSE, 5, am.Risk(0.5, 2.0)), {"feedback": "bandit"}, "no learner of this library$"),
     (lambda sk: am.UCOREPS(sk, 10), {"feedback": "bandit"}, "UCOREPS, which must see the whole loss.*UOBREPS, OSSP"),
     (
         am.UCRL2,
@@ -225,6 +227,11 @@ def test_those_that_know_the_dynamics_must_be_told_them(name: str) -> None:
         make(name, None, DENSE.skeleton)
 
 
+def test_what_is_suggested_gets_by_on_the_same_feedback() -> None:
+    with pytest.raises(am.InputError, match="told; UOBREPS, UCRL2, REGAL, UCBVI need not be"):
+        am.OREPS(DENSE.skeleton, 5, feedback="bandit")
+
+
 @pytest.mark.parametrize("name", ["FPOP", "UCRL2", "REGAL", "UCBVI", "UOBREPS"])
 def test_those_that_must_not_know_them_are_not_told(name: str) -> None:
     kind = learner_class(name)
@@ -233,7 +240,49 @@ def test_those_that_must_not_know_them_are_not_told(name: str) -> None:
         kind(DENSE, **given)
 
 
+@pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
+def test_a_copy_goes_on_as_the_learner_would(name: str, feedback: str | None) -> None:
+    learner, losses = make(name, feedback, SPARSE), am.losses.Stochastic(SPARSE.skeleton, seed=1, noise=0.5)
+    am.play(SPARSE, losses, learner, 30)
+    other = copy.deepcopy(learner)
+    assert other.episode == 30
+    for one in (learner, other):
+        am.play(SPARSE, losses, one, 20, seed=4)
+    assert learner.policy.tobytes() == other.policy.tobytes()
+
+
+@pytest.mark.parametrize("make_one", [
+    lambda: am.OREPS(DENSE, 100, feedback="bandit", eta=0.5), lambda: am.OSSP(DENSE, 100, eta=0.5),
+    lambda: am.MDPEXP3(DENSE, 100, eta=0.5, gamma=1e-300),
+])  # fmt: skip
+def test_a_path_that_the_policy_never_takes_is_refused(make_one: object) -> None:
+    learner = make_one()
+    path = DENSE.sample(learner.policy, np.random.default_rng(0))
+    policy = np.array(learner.policy)
+    policy[path.pairs[0]], policy[1 - path.pairs[0]] = 0.0, 1.0
+    learner._memory.policy[:] = policy
+    with pytest.raises(am.InputError, match="trajectory: .*which the policy never takes"):
+        learner.update(path, np.ones(3))
+
+
+def test_a_state_with_something_missing_or_infinite_is_refused() -> None:
+    learner = am.OSSP(DENSE, 10)
+    state = learner.state()
+    with pytest.raises(am.InputError, match="state of OSSP: no scores"):
+        learner.restore({"policy": state["policy"]})
+    with pytest.raises(am.InputError, match="scores with an infinity"):
+        learner.restore({**state, "scores": state["scores"] + np.inf})
+
+
 BAD = [
+    (lambda: am.OREPS(DENSE, 10, feedback=""), "feedback of OREPS"),
+    (lambda: am.OREPS(DENSE, 10, feedback=np.zeros(2)), "feedback of OREPS"),
+    (lambda: am.OREPS(DENSE, 10**400), "horizon"),
+    (lambda: am.OREPS(DENSE, 10, eta=np.array([0.1, 0.2])), "eta"),
+    (lambda: am.OREPS(DENSE, 10, eta=np.complex128(1 + 2j)), "eta"),
+    (lambda: am.OSSP(DENSE, 10, gamma=True), "gamma"),
+    (lambda: am.MDPEXP3(DENSE, 10, gamma=0.0), "gamma"),
+    (lambda: am.optimistic_response(DENSE.skeleton, np.zeros(30), am.Point(DENSE.transition), span="x"), "span"),
     (lambda: am.OREPS(DENSE, 10, feedback="some"), "feedback of OREPS"),
     (lambda: am.OREPS(DENSE, 0), "horizon"),
     (lambda: am.OREPS(DENSE, 10, eta=-1.0), "eta"),
@@ -305,6 +354,52 @@ def test_bounds_are_the_formulas_of_the_papers() -> None:
     }
     for learner, bound in expected.items():
         assert learner.bound(T) == pytest.approx(bound, rel=1e-12), learner
+
+
+def test_the_bound_of_lazy_fpl_counts_its_early_phases() -> None:
+    """By hand, for L = 2 and |X||A| = 8: phases of 1, 2, 2, 2, 3, ... episodes."""
+    mdp = am.MDP.dense([[[[0.7, 0.3], [0.4, 0.6]]], np.ones((2, 2, 1))])
+    lengths = [int(np.ceil(np.sqrt(m))) for m in range(1, 200)]
+    total, squares, early = 0, 0, 0
+    for length in lengths:
+        total, squares = total + length, squares + length**2
+        early += length * (np.sqrt((np.log(4) + 1) / ((np.e - 1) * 8 * squares)) * length * 8 > 1)
+    expected = 3 * 2 * np.sqrt((np.e - 1) * 8 * (np.log(4) + 1) * squares) + 2 * early
+    assert 10 < early < total / 2
+    assert am.LazyFPL(mdp).bound(total) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["MDPE", "OREPS", "OSSP", "UCRL2", "UCBVI", "LazyFPL"])
+def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
+    """What was learned in the first may be wrong in the second."""
+    mdp = am.MDP(am.Skeleton.dense([1, 1], 2), np.ones(2))
+    learner = make(name, None, mdp, 200)
+    first, second = (am.losses.Replay(mdp.skeleton, np.tile(row, (200, 1))) for row in ([0.0, 1.0], [1.0, 0.0]))
+    if learner.assumes == "stochastic":
+        first = second = am.losses.Stochastic(mdp.skeleton)
+    assert np.isfinite(am.play(mdp, first, learner, 200).curve["bound"][-1])
+    assert am.play(mdp, second, learner, 200).curve["bound"].is_infinite().all()
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("UCOREPS", {"confidence_scale": 0.2, "eta": 0.1}), ("FPOP", {"confidence_scale": 0.2}),
+    ("LazyFPL", {"scale": 0.1}), ("UCRL2", {"confidence_scale": 0.1}), ("REGAL", {"confidence_scale": 0.1}),
+    ("UCBVI", {"confidence_scale": 0.01}), ("UCRL2", {"confidence_scale": 0.1, "feedback": "bandit"}),
+])  # fmt: skip
+def test_those_whose_bounds_promise_nothing_yet_do_learn(name: str, options: dict) -> None:
+    """With practical parameters, for stochastic losses: a tenth of what playing at random costs, and sublinear."""
+    kind, takes = learner_class(name), inspect.signature(learner_class(name)).parameters
+    told = DENSE if kind.knows == "dynamics" else DENSE.skeleton
+
+    def regret(T: int) -> float:
+        given = {"horizon": T} if "horizon" in takes else {}
+        losses = [am.losses.Stochastic(DENSE.skeleton, seed=seed, noise=0.5) for seed in range(5)]
+        return float(np.mean([am.play(DENSE, one, kind(told, **given, **options), T).regret for one in losses]))
+
+    worlds = [am.losses.Stochastic(DENSE.skeleton, seed=seed, noise=0.5) for seed in range(5)]
+    chance = np.mean([am.play(DENSE, losses, am.Uniform(DENSE.skeleton), 8000).regret for losses in worlds])
+    assert regret(8000) <= 0.1 * chance
+    assert regret(8000) <= 2.8 * regret(2000)
 
 
 def test_bounds_are_not_quoted_where_they_are_not_proven() -> None:

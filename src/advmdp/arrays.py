@@ -21,6 +21,7 @@ __all__ = [
     "fraction",
     "frozen",
     "integers",
+    "is_number",
     "owned",
     "whole",
 ]
@@ -81,9 +82,14 @@ def whole(name: str, value: SupportsIndex, least: int) -> int:
 
 def fraction(name: str, value: float) -> float:
     """``value`` as a number from 0 to 1."""
-    if not isinstance(value, int | float | np.number) or not 0.0 <= float(value) <= 1.0:
+    if not is_number(value) or not 0.0 <= value <= 1.0:
         raise InputError(name, f"{value!r}", "a number from 0 to 1")
     return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a single real number; True and False are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def expect(kind: type[Kind], value: object, name: str) -> Kind:

@@ -16,7 +16,7 @@ from advmdp.arrays import expect, whole
 from advmdp.errors import InputError
 from advmdp.skeleton import Skeleton
 
-__all__ = ["approximation", "corollary", "eta", "online", "total", "trivial"]
+__all__ = ["approximation", "corollary", "entropy", "eta", "online", "total", "trivial"]
 
 
 def total(sk: Skeleton, T: int, delta: float, F: float = 1.0) -> float:
@@ -56,6 +56,12 @@ def eta(sk: Skeleton, T: int, F: float = 1.0) -> float:
     """The step size of Theorem 5.1, sqrt(ln(|X|^2|A|/L^2) / (F^2 T))."""
     L, X, A = _sizes(sk, T, 0.5, F)
     return float(np.sqrt(np.log(X**2 * A / L**2) / (F**2 * T)))
+
+
+def entropy(sk: Skeleton) -> float:
+    """ln(|X||A|/L): L times this is the most by which the entropies over pairs of two occupancy measures differ."""
+    L, X, A = _sizes(sk, 1, 0.5, 1.0)
+    return float(np.log(X * A / L))
 
 
 def _sizes(sk: Skeleton, T: int, delta: float, F: float) -> tuple[int, int, int]:

@@ -141,18 +141,19 @@ def _fit(
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
     name, total = type(learner).__name__, learner.criterion == TotalLoss()
     granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
-    others = fitting(feedback or learner.feedback, granted, "total" if total else "any")
+    optimises: Literal["any", "total"] = "total" if total else "any"
     if feedback == "bandit" and learner.feedback == "full":
-        hint = f" ({name} with feedback='bandit' too)" if "bandit" in learner.sees else ""
+        hint = f" ({name} with feedback='bandit' too)" if "bandit" in learner.sees and total else ""
         given = f"{name}, which must see the whole loss, in a game that shows the losses along the path"
-        raise InputError("learner", given, f"one that sees no more: {others}{hint}")
+        raise InputError("learner", given, f"one that sees no more: {fitting('bandit', granted, optimises)}{hint}")
     if granted == "skeleton" and learner.mdp is not None:
+        others = fitting(feedback or learner.feedback, granted, optimises)
         given = f"{name}, which must know the dynamics, in a game where they are unknown"
         raise InputError("learner", given, f"one that is told the skeleton: {others}")
     if learner.mdp is not None and not np.array_equal(learner.mdp.transition, mdp.transition):
-        unknowing = fitting(learner.feedback, "skeleton", "total" if total else "any")
+        others = fitting(learner.feedback, "skeleton", optimises)
         given = f"{name}, which was told other dynamics than this world's"
-        raise InputError("learner", given, f"one made of this MDP, or one that need not be told: {unknowing}")
+        raise InputError("learner", given, f"one made of this MDP, or one that need not be told: {others}")
     if (losses.dimensions or 1) > 1 and not learner.criterion.takes_several:
         given = f"{losses.dimensions} losses at once for {name} with {learner.criterion!r}, which takes one"
         raise InputError("losses", given, f"one, or WorstCase() and one of {fitting('full', granted, 'any')}")
@@ -334,8 +335,8 @@ class _Match:
 
     def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:
         loss, believed, best = pl.col("loss"), pl.col("believed"), pl.col("comparator")
-        # The guarantee is of no other criterion, and of no other losses.
-        ours = self.criterion == self.learner.criterion
+        # The guarantee is of no other criterion, of no other losses, and of a learner that begins.
+        ours = self.criterion == self.learner.criterion and self._started == 0
         kinds = {"arbitrary"} | ({"oblivious"} if self.losses.memory == 0 else set())
         kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
         ours = ours and self.learner.assumes in kinds

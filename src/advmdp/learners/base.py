@@ -72,7 +72,7 @@ class Learner(ABC):
     ) -> None:
         name = type(self).__name__
         if self.knows == "dynamics" and isinstance(told, Skeleton):
-            others = fitting(self.sees, knows="skeleton")
+            others = fitting(feedback or self.sees, knows="skeleton")
             raise InputError(name, "a Skeleton", f"an MDP, whose dynamics it must be told; {others} need not be")
         self.mdp = expect(MDP, told, "mdp") if self.knows == "dynamics" else None
         """The world it was told of, for learners that know the dynamics."""
@@ -138,6 +138,10 @@ class Learner(ABC):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what :meth:`state` gave."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies are made anew: arrays that are views of each other would come apart."""
+        return _again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
+
     def __repr__(self) -> str:
         told = {"criterion": self.criterion, **self.parameters}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
@@ -160,6 +164,17 @@ class Learner(ABC):
         arrays |= {} if self.mdp is None else {"dynamics": self.mdp.transition}
         arrays |= {f"state/{name}": array for name, array in self.state().items()}
         write_archive(path, {"kind": KIND, "version": VERSION, **self.description()}, arrays)
+
+
+def _again(
+    kind: Callable[..., Learner], told: Skeleton | MDP, criterion: Criterion, parameters: dict[str, Any],
+    state: dict[str, NDArray[Any]], episode: int,
+) -> Learner:  # fmt: skip
+    """A learner as it was."""
+    learner = kind(told, criterion=criterion, **parameters)
+    learner.restore(state)
+    learner.episode = episode
+    return learner
 
 
 SKELETON = ("layer_ptr", "pair_ptr", "transition_ptr", "successor")
@@ -187,9 +202,8 @@ def load_learner(
         skeleton = Skeleton(*(arrays[f"skeleton/{part}"] for part in SKELETON))
         told = MDP(skeleton, arrays["dynamics"]) if "dynamics" in arrays else skeleton
         chosen = criterion_from(given) if criterion is None else criterion
-        learner: Learner = kind(told, criterion=chosen, **about["parameters"])
-        learner.restore({key[6:]: array for key, array in arrays.items() if key.startswith("state/")})
-        learner.episode = whole("episode", about["episode"], 0)
+        state = {key[6:]: array for key, array in arrays.items() if key.startswith("state/")}
+        learner = _again(kind, told, chosen, about["parameters"], state, whole("episode", about["episode"], 0))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -221,7 +235,7 @@ def fitting(
 
 def _feedback(learner: Learner, asked: Feedback | None) -> Feedback:
     """What the learner will be told: what its class declares, and where that is either, what was asked for."""
-    chosen = asked or ("bandit" if learner.sees == "bandit" else "full")
-    if chosen not in ("full", "bandit") or chosen not in learner.sees:
+    chosen = ("bandit" if learner.sees == "bandit" else "full") if asked is None else asked
+    if not isinstance(chosen, str) or chosen not in ("full", "bandit") or chosen not in learner.sees:
         raise InputError(f"feedback of {type(learner).__name__}", f"{asked!r}", f"{learner.sees}")
     return chosen

@@ -37,6 +37,7 @@ class Experts(NamedTuple):
     weights: FloatArray  # over the actions of each state, summing to one
     policy: FloatArray
     loss: FloatArray  # scratch: l_t or its estimate, over transitions
+    pairs: FloatArray  # q_t over pairs, for learners that mix occupancy measures
     pair_values: FloatArray  # scratch: Q_t
     values: FloatArray  # scratch: V_t
     mass: FloatArray  # scratch, over states
@@ -56,7 +57,7 @@ class Entropic(Tabular):
         n, pairs, states = sk.num_transitions, sk.num_pairs, sk.num_states
         self._memory = Experts(
             mdp.transition, np.zeros(pairs), uniform_policy(sk), uniform_policy(sk), np.zeros(n), np.empty(pairs),
-            np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_layers),
+            np.empty(pairs), np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_layers),
         )  # fmt: skip
 
     @abstractmethod

@@ -12,9 +12,9 @@ Guarantee (Theorem 1 there, restated from memory): with eta = sqrt(log2(8T/|X||A
     E[R] <= L|X||A| log2(8T/|X||A|) (ln(|X||A|/L) + 1) / eta + eta (e - 1) L|X||A| T
             + (sqrt 2 + 1) L|X| sqrt(T|A| ln(T|X||A|/(delta L))) + L|X| sqrt(2 T ln(L/delta)) + 3 delta L T
 
-for losses that do not react to it.  The perturbation changes with the epoch, and so up to |X||A| log2(8T/|X||A|)
-times: this is where |X||A| comes from, in the place of a logarithm in UC-O-REPS.  Its policies are deterministic, and
-losses that react to the last one can be ruinous.
+for losses that do not react to it; log2 is taken to be 1 in the shortest games.  The perturbation changes with the
+epoch, and so up to |X||A| log2(8T/|X||A|) times: this is where |X||A| comes from, in the place of a logarithm in
+UC-O-REPS.  Its policies are deterministic, and losses that react to the last one can be ruinous.
 """
 
 from math import e, inf, log, log2, sqrt
@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from advmdp import bounds
 from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Counts, L1Ball, count_path, l1_set
@@ -30,7 +31,7 @@ from advmdp.criteria import Criterion
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
 from advmdp.learners.perturbation import perturbation
-from advmdp.learners.tabular import Epochal, between
+from advmdp.learners.tabular import Epochal, between, horizon_of, theory_or
 from advmdp.projection.types import RowSets
 from advmdp.skeleton import Skeleton
 
@@ -71,8 +72,8 @@ class FPOP(Epochal):
         seed: int = 0,
     ) -> None:
         super().__init__(skeleton, criterion)
-        sk, self.horizon = self.skeleton, whole("horizon", horizon, 1)
-        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        sk, self.horizon = self.skeleton, horizon_of(horizon)
+        self.eta = theory_or("eta", eta)
         self.delta, self.seed = between("delta", delta, 1.0), whole("seed", seed, 0)
         self.confidence_scale = between("confidence_scale", confidence_scale)
         counts = self._counts = Counts(sk)
@@ -90,8 +91,8 @@ class FPOP(Epochal):
 
     @property
     def _entropy(self) -> float:
-        sk = self.skeleton
-        return log(sk.num_states * sk.num_actions / sk.num_layers) + 1.0
+        """eta times the most that E max_q <q, Y> / L can be."""
+        return bounds.entropy(self.skeleton) + 1.0
 
     @property
     def _rate(self) -> float:

@@ -19,12 +19,13 @@ S_m = sum_{j <= m} tau_j^2 and eta_m = sqrt((ln(|X||A|/L) + 1) / ((e - 1)|X||A| 
     E[R] <= 3 L sqrt((e - 1)|X||A| (ln(|X||A|/L) + 1) S_M) + L (the episodes of phases with eta_m tau_m |X||A| > 1)
 """
 
-from math import ceil, e, inf, log, sqrt
+from math import ceil, e, inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advmdp import bounds
 from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Point
@@ -68,8 +69,8 @@ class LazyFPL(Tabular):
 
     @property
     def _entropy(self) -> float:
-        sk = self.skeleton
-        return log(sk.num_states * sk.num_actions / sk.num_layers) + 1.0
+        """eta times the most that E max_q <q, Y> / L can be."""
+        return bounds.entropy(self.skeleton) + 1.0
 
     def _rate(self, squares: int) -> float:
         """eta_m, where the squares of the lengths so far sum to S_m."""

@@ -12,12 +12,11 @@ ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are 
 from math import inf, log, sqrt
 from typing import Any, Literal
 
-from advmdp.arrays import whole
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, World, enter
-from advmdp.learners.tabular import between
+from advmdp.learners.tabular import horizon_of, theory_or
 from advmdp.mdp import MDP
 
 __all__ = ["MDPE"]
@@ -37,8 +36,7 @@ class MDPE(Entropic):
         eta: float | Literal["theory"] = "theory",
     ) -> None:
         super().__init__(mdp, criterion)
-        self.horizon = whole("horizon", horizon, 1)
-        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self.horizon, self.eta = horizon_of(horizon), theory_or("eta", eta)
 
     @property
     def _rate(self) -> float:

@@ -28,13 +28,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, fraction, whole
+from advmdp.arrays import FloatArray
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
+from advmdp.errors import InputError
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, World, enter, no_world, reveal
 from advmdp.learners.importance import estimate
-from advmdp.learners.tabular import between
+from advmdp.learners.tabular import horizon_of, theory_or
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, occupancy, push_forward
 from advmdp.policy import uniform_policy
@@ -50,6 +51,7 @@ class MDPEXP3(Entropic):
 
     sees = "bandit"
     assumes = "oblivious"
+    weighs = True
 
     def __init__(
         self,
@@ -60,9 +62,9 @@ class MDPEXP3(Entropic):
         gamma: float | Literal["theory"] = "theory",
     ) -> None:
         super().__init__(mdp, criterion)
-        self.horizon = whole("horizon", horizon, 1)
-        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
-        self.gamma: float | str = "theory" if gamma == "theory" else fraction("gamma", gamma)
+        self.horizon, self.eta, self.gamma = horizon_of(horizon), theory_or("eta", eta), theory_or("gamma", gamma)
+        if not isinstance(self.gamma, str) and self.gamma > 1.0:
+            raise InputError("gamma", f"{gamma!r}", "a number above 0 and up to 1, or 'theory'")
         self._share, self._rate = self._rates()
         self._explored = visiting(mdp)
         self._mix()
@@ -87,7 +89,7 @@ class MDPEXP3(Entropic):
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = min(0.5, (L * spread * entropy / (2.0 * T)) ** (1.0 / 3.0))
-        eta = sqrt(2.0 * max(gamma, 1e-12) * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
+        eta = sqrt(2.0 * gamma * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
         return gamma, eta
 
     def _step(self, world: World, block: Block) -> int:
@@ -124,7 +126,7 @@ def explore(world: World, block: Block, experts: Experts, explored: FloatArray, 
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)
         for k in range(len(experts.chance)):
-            experts.chance[k] = experts.pair_values[block.pairs[b, k]]
+            experts.chance[k] = experts.pairs[block.pairs[b, k]]
         estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
         bad = advance(world, experts, experts.weights, eta)
         if bad >= 0:
@@ -135,12 +137,12 @@ def explore(world: World, block: Block, experts: Experts, explored: FloatArray, 
 
 @compiled
 def mix(world: World, experts: Experts, explored: FloatArray, gamma: float) -> None:
-    """pi_t, and q_t over pairs in the place of the values."""
+    """pi_t, and q_t over pairs."""
     push_forward(
         world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.weights, experts.mass,
         experts.q,
     )  # fmt: skip
-    pairs = experts.pair_values
+    pairs = experts.pairs
     for x in range(len(world.pair_ptr) - 2):
         first, last, total = world.pair_ptr[x], world.pair_ptr[x + 1], 0.0
         for p in range(first, last):

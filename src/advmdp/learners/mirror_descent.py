@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, floats, fraction, frozen, owned, whole
+from advmdp.arrays import FloatArray, floats, fraction, frozen, owned
 from advmdp.compiled import compiled
 from advmdp.confidence import Counts, RowSet, count_path
 from advmdp.criteria import Criterion, evaluate_terms
@@ -25,7 +25,7 @@ from advmdp.learners.base import Feedback
 from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world, reveal
 from advmdp.learners.importance import estimate
 from advmdp.learners.optimism import Plan, largest_reach, make_plan
-from advmdp.learners.tabular import TOTAL, Counting, between
+from advmdp.learners.tabular import TOTAL, Counting, horizon_of, theory_or
 from advmdp.mdp import MDP, Trajectory
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 from advmdp.projection.solver import SOLVED, solve
@@ -72,6 +72,7 @@ class MirrorDescent(Counting):
     """Keeps q_t, and takes entropic steps within a set."""
 
     kept = ("log_q", "q", "log_pairs", "policy")
+    infinite = ("log_q", "log_pairs")
 
     def __init__(
         self,
@@ -86,8 +87,8 @@ class MirrorDescent(Counting):
     ) -> None:
         """To be followed by :meth:`_begin`, when all parameters are there."""
         super().__init__(told, criterion, feedback)
-        self.horizon = None if horizon is None else whole("horizon", horizon, 1)
-        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self.horizon = None if horizon is None else horizon_of(horizon)
+        self.eta = theory_or("eta", eta)
         self.share = fraction("share", share)
         self._projector = Projector(self.skeleton, threads=threads)
         self._counts = Counts(self.skeleton)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from advmdp import bounds
 from advmdp.arrays import FloatArray
 from advmdp.confidence import Point
 from advmdp.criteria import Criterion
@@ -53,6 +54,7 @@ class OREPS(MirrorDescent):
     ) -> None:
         super().__init__(mdp, horizon, criterion, feedback, eta=eta, threads=threads)
         self.assumes = "arbitrary" if self.feedback == "full" else "oblivious"
+        self.weighs = self.feedback == "bandit"
         self._begin(SUBGRADIENT if self.feedback == "full" else IMPORTANCE, counting=False)
 
     @property
@@ -60,17 +62,11 @@ class OREPS(MirrorDescent):
         assert self.mdp is not None
         return self.mdp.transition
 
-    @property
-    def _entropy(self) -> float:
-        """ln(|X||A|/L): L times this is the most that D(q || q_1) can be."""
-        sk = self.skeleton
-        return float(np.log(sk.num_states * sk.num_actions / sk.num_layers))
-
     def _theory_eta(self, T: int) -> float:
         sk = self.skeleton
         if self.feedback == "full":
-            return float(np.sqrt(self._entropy / T)) / self.criterion.lipschitz(sk)
-        return float(np.sqrt(sk.num_layers * self._entropy / (T * sk.num_states * sk.num_actions)))
+            return float(np.sqrt(bounds.entropy(sk) / T)) / self.criterion.lipschitz(sk)
+        return float(np.sqrt(sk.num_layers * bounds.entropy(sk) / (T * sk.num_states * sk.num_actions)))
 
     def _new_set(self) -> Point:
         return Point(self._transition)
@@ -90,8 +86,8 @@ class OREPS(MirrorDescent):
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         if self.feedback == "full":
-            return 2.0 * self.criterion.lipschitz(sk) * L * float(np.sqrt(episodes * self._entropy))
-        return 2.0 * float(np.sqrt(L * pairs * episodes * self._entropy))
+            return 2.0 * self.criterion.lipschitz(sk) * L * float(np.sqrt(episodes * bounds.entropy(sk)))
+        return 2.0 * float(np.sqrt(L * pairs * episodes * bounds.entropy(sk)))
 
     @property
     def parameters(self) -> dict[str, Any]:

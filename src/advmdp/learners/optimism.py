@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, expect
+from advmdp.arrays import FloatArray, exact_floats, expect, is_number
 from advmdp.compiled import compiled
 from advmdp.confidence import FREE, RowSet
 from advmdp.errors import InputError
@@ -76,7 +76,7 @@ def optimistic_response(
     if not np.isfinite(losses).all():
         i = int(np.argmin(np.isfinite(losses)))
         raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "a finite number")
-    if not span >= 0.0:
+    if not is_number(span) or not span >= 0.0:
         raise InputError("span", f"{span!r}", "0 or more")
     plan = make_plan(sk, np.empty(sk.num_pairs))
     induct(no_world(sk), _bounds(sk, rows), losses.copy(), np.zeros(sk.num_pairs), -np.inf, float(span), plan)

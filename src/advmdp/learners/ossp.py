@@ -9,7 +9,7 @@ Knows P, sees the losses along its path, handles the total loss.  With q_t(x) th
 
 Guarantee, in expectation, with alpha the least probability with which any policy visits any state.  In the paper it is
 of order L^2 sqrt(T |A| ln|A|) / alpha.  For losses (the paper has rewards, and needs gamma > 0 for that) one gets by
-with gamma = 0 and sqrt(alpha): E[sum_a pi(a|x) Q^(x, a)^2] <= (L - k)^2 |A| / q_t(x), since given a step j > k the
+with gamma = 0 and sqrt(alpha): E[sum_a pi(a|x) Q^(x, a)^2] <= (L - k)^2 |A| / q_t(x), since at each step j >= k the
 estimates of its pairs weigh at most |A| / q_t(x) together; so with C = |A| L (L + 1)(2L + 1) / (12 alpha),
 
     E[R] <= L ln|A| / eta + eta T C + gamma T L (L + 1) / 2  =  2 sqrt(L ln|A| T C)   for eta = sqrt(L ln|A| / (T C))
@@ -23,13 +23,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advmdp.arrays import FloatArray, fraction, whole
+from advmdp.arrays import FloatArray, fraction
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, World, enter, reveal
 from advmdp.learners.importance import estimate
-from advmdp.learners.tabular import between
+from advmdp.learners.tabular import horizon_of, theory_or
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, push_forward
 
@@ -44,6 +44,7 @@ class OSSP(Entropic):
 
     sees = "bandit"
     assumes = "oblivious"
+    weighs = True
 
     def __init__(
         self,
@@ -54,8 +55,8 @@ class OSSP(Entropic):
         gamma: float = 0.0,
     ) -> None:
         super().__init__(mdp, criterion)
-        self.horizon, self.gamma = whole("horizon", horizon, 1), fraction("gamma", gamma)
-        self.eta: float | str = "theory" if eta == "theory" else between("eta", eta)
+        self.horizon, self.gamma = horizon_of(horizon), fraction("gamma", gamma)
+        self.eta = theory_or("eta", eta)
         self._rate = sqrt(self._entropy / (horizon * self._variance)) if isinstance(self.eta, str) else self.eta
 
     @cached_property

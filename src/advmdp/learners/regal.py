@@ -10,13 +10,14 @@ which stays below the true best value wherever V did and H is right (V*(x) >= ma
 only ever raises it.  The original searches all plausible worlds for those with that span, which no one can do; raising
 the values is the operator of Fruit et al. (2018).
 
-Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the place of L, if H is right.
+Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the place of L, if H is right; whether it is
+the learner cannot know, and :meth:`REGAL.bound` takes it at its word.
 """
 
+from math import inf
 from typing import Any
 
-import numpy as np
-
+from advmdp.arrays import is_number
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
@@ -38,7 +39,7 @@ class REGAL(UCRL2):
         delta: float = 0.05,
         confidence_scale: float = 1.0,
     ) -> None:
-        if isinstance(span, bool) or not isinstance(span, int | float | np.number) or not 0.0 <= float(span) < np.inf:
+        if not is_number(span) or not 0.0 <= span < inf:
             raise InputError("span", f"{span!r}", "a number, 0 or more")
         self.span = float(span)
         super().__init__(skeleton, criterion, feedback, delta, confidence_scale)

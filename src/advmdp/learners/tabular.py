@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, owned, taken, whole
+from advmdp.arrays import FloatArray, is_number, owned, taken, whole
 from advmdp.confidence import Counts
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
@@ -21,7 +21,7 @@ from advmdp.learners.episode import Block, World, no_world, told_block
 from advmdp.mdp import Trajectory
 from advmdp.policy import checked_policy
 
-__all__ = ["TOTAL", "Counting", "Epochal", "Tabular", "between", "one_of"]
+__all__ = ["TOTAL", "Counting", "Epochal", "Tabular", "between", "horizon_of", "one_of", "theory_or"]
 
 TOTAL = TotalLoss().terms
 COUNTED = ("visits", "new_visits", "seen", "new_seen")
@@ -32,6 +32,10 @@ class Tabular(Learner):
 
     kept: ClassVar[tuple[str, ...]] = ("policy",)
     """The names of the arrays of ``_memory`` that it has learned."""
+    infinite: ClassVar[tuple[str, ...]] = ()
+    """Those of them in which infinity has a meaning."""
+    weighs: bool = False
+    """Whether it divides by the probability of what it saw, which then must be above zero."""
     _memory: Any
 
     @abstractmethod
@@ -47,7 +51,12 @@ class Tabular(Learner):
         return True
 
     def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        self.play_block(no_world(self.skeleton), told_block(self.skeleton, trajectory, loss, self.feedback, TOTAL))
+        sk = self.skeleton
+        block = told_block(sk, trajectory, loss, self.feedback, TOTAL)
+        if self.weighs and not (self._memory.policy[block.pairs[0]] > 0.0).all():
+            p = int(block.pairs[0][np.argmin(self._memory.policy[block.pairs[0]])])
+            raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
+        self.play_block(no_world(sk), block)
 
     def play_block(self, world: World, block: Block) -> None:
         self._learn(world, block)
@@ -60,9 +69,13 @@ class Tabular(Learner):
         return {name: array.copy() for name, array in self._arrays().items()}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        checked_policy(self.skeleton, state["policy"])
         for name, array in self._arrays().items():
+            if name not in state:
+                raise InputError(f"state of {type(self).__name__}", f"no {name}", f"{', '.join(self._arrays())}")
+            if state[name].dtype.kind == "f" and name not in self.infinite and np.isinf(state[name]).any():
+                raise InputError(f"state of {type(self).__name__}", f"{name} with an infinity", "finite numbers")
             taken(array, state[name], name)
+        checked_policy(self.skeleton, state["policy"])
 
 
 class Counting(Tabular):
@@ -110,11 +123,21 @@ class Epochal(Counting):
                 self._begin_epoch(self.episode + b)
 
 
+def horizon_of(value: int) -> int:
+    """``value`` as a number of episodes that floating point can hold."""
+    return whole("horizon", value if not isinstance(value, int) or value < 2**63 else -1, 1)
+
+
 def between(name: str, value: float, most: float = np.inf) -> float:
     """``value``, a number above 0 and below ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < float(value) < most:
+    if not is_number(value) or not 0.0 < value < most:
         raise InputError(name, f"{value!r}", f"a number above 0 and below {most:g}")
     return float(value)
+
+
+def theory_or(name: str, value: float | str) -> float | str:
+    """``value``, a number above 0, or "theory"."""
+    return "theory" if isinstance(value, str) and value == "theory" else between(name, value)  # type: ignore[arg-type]
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

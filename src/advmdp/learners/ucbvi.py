@@ -9,8 +9,10 @@ UCRL2.  After every episode it plans anew, by backward induction in the estimate
 with V = min_a Q, and Q = 0 for pairs never visited.  l is the mean of all losses so far, if it sees the whole loss,
 else the mean of those seen at (x, a).
 
-Guarantee (Theorem 1 there, the losses' means known): R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i =
-ln(5|X||A| L T / delta), with probability 1 - delta.
+The original also never lets a Q get worse than it was, which is left out here: a mean loss may really rise.
+
+Guarantee (Theorem 1 there, the losses' means known, against the best policy for these), with probability 1 - delta:
+R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i = ln(5|X||A| L T / delta).
 """
 
 from math import inf, log, sqrt
@@ -19,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, frozen, whole
+from advmdp.arrays import FloatArray, frozen
 from advmdp.compiled import compiled
 from advmdp.confidence import Point, tally
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
-from advmdp.learners.tabular import Tabular, between
+from advmdp.learners.tabular import Tabular, between, horizon_of
 from advmdp.learners.ucrl2 import note_losses
 from advmdp.projection.types import RowSets
 from advmdp.skeleton import Skeleton
@@ -59,6 +61,7 @@ class UCBVI(Tabular):
     sees = "full or bandit"
     assumes = "stochastic"
     kept = ("visits", "seen", "estimate", "loss", "paid", "policy", "cost")
+    infinite = ("cost",)
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class UCBVI(Tabular):
         confidence_scale: float = 1.0,
     ) -> None:
         super().__init__(skeleton, criterion, feedback)
-        sk, self.horizon = self.skeleton, whole("horizon", horizon, 1)
+        sk, self.horizon = self.skeleton, horizon_of(horizon)
         self.delta, self.confidence_scale = between("delta", delta, 1.0), between("confidence_scale", confidence_scale)
         n, pairs = sk.num_transitions, sk.num_pairs
         rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))

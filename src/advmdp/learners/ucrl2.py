@@ -15,7 +15,8 @@ by extended backward induction on
 with no value below 0, and keeps to it until some pair has been visited as often in the epoch as before it.
 
 Guarantee (Theorem 2 there): R <= 34 D|X| sqrt(|A| L T ln(L T / delta)) with probability 1 - delta, after the L T steps
-of T episodes.  D bounds the differences of the values; here it is L.
+of T episodes, against the best policy for the mean losses; that in hindsight may be better by some L sqrt(T).  D
+bounds the differences of the values; here it is L.
 """
 
 from math import inf, log, sqrt
@@ -104,7 +105,7 @@ class UCRL2(Epochal):
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, at any time; infinite with another scale."""
         sk = self.skeleton
-        if self.confidence_scale != 1.0:
+        if self.confidence_scale != 1.0 or episodes < 1:
             return inf
         steps, spread = sk.num_layers * episodes, min(float(sk.num_layers), 1.0 + self.span)
         return 34.0 * spread * sk.num_states * sqrt(sk.num_actions * steps * log(steps / self.delta))

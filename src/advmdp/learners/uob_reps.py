@@ -24,11 +24,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advmdp.arrays import whole
 from advmdp.confidence import RowSet, bernstein_set
 from advmdp.criteria import Criterion
 from advmdp.learners.mirror_descent import UPPER, MirrorDescent
-from advmdp.learners.tabular import between
+from advmdp.learners.tabular import between, horizon_of, theory_or
 from advmdp.skeleton import Skeleton
 
 __all__ = ["UOBREPS"]
@@ -54,10 +53,10 @@ class UOBREPS(MirrorDescent):
         confidence_scale: float = 1.0,
         threads: int = 1,
     ) -> None:
-        super().__init__(skeleton, whole("horizon", horizon, 1), criterion, eta=eta, threads=threads)
+        super().__init__(skeleton, horizon_of(horizon), criterion, eta=eta, threads=threads)
         self.delta = between("delta", delta, 1.0)
         self.confidence_scale = between("confidence_scale", confidence_scale)
-        self.gamma: float | str = "theory" if gamma == "theory" else between("gamma", gamma)
+        self.gamma = theory_or("gamma", gamma)
         chosen = self._theory_eta(horizon) if isinstance(self.gamma, str) else self.gamma
         self._begin(UPPER, chosen)
 
