@@ -294,4 +294,11 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     assert "ahead of every other learner" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
-    assert "These seeds cannot tell it from b." in text
+    assert "These 12 seeds cannot tell it from b." in text
+
+
+def test_many_settings_unfold(tmp_path: Path) -> None:
+    losses = [{"kind": "stochastic", "noise": noise / 10} for noise in range(8)]
+    text = report(am.Results(make_store(tmp_path / "many", small_spec(seeds=1, horizons=[2], losses=losses))))
+    assert "<summary>2 more settings</summary>" in text
+    assert "stochastic (noise 0.7) losses, 2 episodes" in text

@@ -97,11 +97,11 @@ def _how_sure(ahead: dict[str, Ahead]) -> str:
     if fewest == 1:
         return "With one seed nothing can be said about how sure this is."
     open_ones = [other for other, (_, low, *_) in ahead.items() if low is None or low <= 0.0]
-    few = f" {plural(fewest, 'seed').capitalize()} are few: take this as a hint." if fewest < ENOUGH else ""
+    few = f", but {plural(fewest, 'seed')} are few: take this as a hint." if fewest < ENOUGH else "."
     if not open_ones:
-        return f"It is ahead of every other learner by more than chance between seeds explains.{few}"
-    rest = " It is ahead of the others." if len(open_ones) < len(ahead) else ""
-    return f"These seeds cannot tell it from {' or '.join(open_ones)}.{rest}{few}"
+        return f"It is ahead of every other learner by more than chance between seeds explains{few}"
+    rest = f" It is ahead of the others{few}" if len(open_ones) < len(ahead) else ""
+    return f"These {plural(fewest, 'seed')} cannot tell it from {' or '.join(open_ones)}.{rest}"
 
 
 def _ends(low: float | None, high: float | None) -> str:

@@ -34,6 +34,8 @@ NAME = "report.html"
 LEVEL = 0.95
 MOST_FLOW = 3_000_000
 """Characters of pictures of flow: the rest is left out, and said to be."""
+MOST_FINDINGS = 6
+"""Settings that the summary speaks of at once; the others unfold."""
 MEASURES = (
     ("regret", "regret", "Cumulative loss minus that of the best fixed policy in hindsight."),
     ("regret_online", "R^ON", "The part of the regret that is due to not knowing the losses."),
@@ -101,10 +103,14 @@ def _summary(results: Results, table: pl.DataFrame) -> str:
     headline, items = findings(results, table, LEVEL, lambda label: f"<b>{escape(label)}</b>")
     several = len(results.settings) > 1
     named = '<span class="where">{}</span>' if several else ""
-    listed = "".join(f"<li>{named.format(escape(where))}{text}</li>" for where, text in items)
+    listed = [f"<li>{named.format(escape(where))}{text}</li>" for where, text in items]
+    found = f'<ul class="findings">{"".join(listed[:MOST_FINDINGS])}</ul>'
+    if rest := listed[MOST_FINDINGS:]:
+        shown = f"<summary>{plural(len(rest), 'more setting')}</summary>"
+        found += f'<details>{shown}<ul class="findings">{"".join(rest)}</ul></details>'
     clearly = f"Clearly: the {LEVEL:.0%} interval of the difference to every other is above 0, with ten seeds or more. "
     note = f"{headline and clearly}Intervals are about seeds; other worlds and losses may differ by more."
-    return f'{headline and f"<p>{headline}</p>"}<ul class="findings">{listed}</ul><p class="note">{note}</p>'
+    return f'{headline and f"<p>{headline}</p>"}{found}<p class="note">{note}</p>'
 
 
 def _settings(results: Results) -> str:
