@@ -1,4 +1,4 @@
-"""A small experiment, played here and now: two losses, two learners and one with HTML for a name, a run that failed."""
+"""A small experiment, played here and now: two losses, three learners, one named in HTML, a run that failed."""
 
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The report, in a real browser: what is drawn, what switches do, how it fits, and that it asks the network nothing."""
+"""The report, in a real browser: what is drawn, what switches do, how it fits, and that it needs no network."""
 
 import json
 import re
@@ -170,6 +170,14 @@ def test_nothing_is_wider_than_the_screen(browser: Any, page: Path, width: int) 
         " && e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80))"
     )
     assert over == []
+    browser.find_element("id", "log").click()
+    browser.find_element("id", "bound").click()
+    cut = browser.execute_script(
+        "const box = document.getElementById('chart').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#chart text')].map(e => [e.textContent, e.getBoundingClientRect()])"
+        ".filter(([_, r]) => r.left < box.left || r.right > box.right || r.bottom > box.bottom).map(([t]) => t)"
+    )
+    assert cut == []
     small = "return Math.min(...[...document.querySelectorAll('p, li, td, th, label, text')]"
     assert browser.execute_script(small + ".map(e => parseFloat(getComputedStyle(e).fontSize)))") >= 12
 

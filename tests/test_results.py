@@ -92,9 +92,8 @@ def test_the_table_is_of_the_ends(results: am.Results, store: Path) -> None:
     table, there = results.table(), by_hand(store)
     assert len(table) == 2 * 2 * 3
     for row in table.iter_rows(named=True):
-        mine = there[
-            (there["label"] == row["label"]) & (there["losses"] == row["losses"]) & (there["horizon"] == row["horizon"])
-        ]
+        keys = ["label", "losses", "horizon"]
+        mine = there[(there[keys] == [row[key] for key in keys]).all(axis=1)]
         final = mine[mine["episode"] == row["horizon"]]
         assert row["seeds"] == len(final)
         for column in ("regret", "loss", "comparator", "epochs"):

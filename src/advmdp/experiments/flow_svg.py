@@ -14,7 +14,12 @@ WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
 
 
 def flow_svg(
-    layers: Sequence[int], state: NDArray[np.int64], successor: NDArray[np.int64], q: FloatArray, style: str, title: str
+    layers: Sequence[int],
+    state: NDArray[np.int64],
+    successor: NDArray[np.int64],
+    q: FloatArray,
+    style: str,
+    title: str,
 ) -> str:
     """The picture; ``style`` is its class, and ``title`` what it is called, escaped."""
     ptr = np.concatenate([[0], np.cumsum(layers)])

@@ -1,9 +1,9 @@
 """An experiment as one HTML file that needs nothing else: no network, no server, no library.
 
-What it says first is made from :meth:`Results.comparisons`: who has the least regret, by how much, and how sure that
-is.  The curves are drawn by some 150 lines of JavaScript of our own (page/page.js) into SVG: a five-hundredth of
-the size of a plotting library, and its colours follow the reader's light or dark mode.  Its content security policy
-forbids every request, and every script but that one; all text that comes from a spec or a run is escaped.
+What it says first is made from :meth:`Results.comparisons`: who has the least regret, by how much, and how sure
+that is.  The curves are drawn by some 190 lines of JavaScript of our own (page/page.js) into SVG: a five-hundredth
+of the size of a plotting library, and its colours follow the reader's light or dark mode.  Its content security
+policy forbids every request, and every script but that one; all text that comes from a spec or a run is escaped.
 """
 
 import json
@@ -45,7 +45,7 @@ MEASURES = (
 
 
 def write_report(root: str | PathLike[str], out: str | PathLike[str] | None = None) -> Path:
-    """Write the report of the experiment in the folder ``root``: into ``report.html`` there, unless said otherwise."""
+    """Write the report of the experiment in the folder ``root``: into ``report.html`` there, unless said."""
     results = Results(root)
     path = results.root / NAME if out is None else Path(out)
     write_bytes(path, report(results).encode())
@@ -108,7 +108,7 @@ def _summary(results: Results, table: pl.DataFrame) -> str:
     if rest := listed[MOST_FINDINGS:]:
         shown = f"<summary>{plural(len(rest), 'more setting')}</summary>"
         found += f'<details>{shown}<ul class="findings">{"".join(rest)}</ul></details>'
-    clearly = f"Clearly: the {LEVEL:.0%} interval of the difference to every other is above 0, with ten seeds or more. "
+    clearly = f"Clearly: the {LEVEL:.0%} interval of the lead over every other is above 0, with 10 seeds or more. "
     note = f"{headline and clearly}Intervals are about seeds; other worlds and losses may differ by more."
     return f'{headline and f"<p>{headline}</p>"}{found}<p class="note">{note}</p>'
 
@@ -120,10 +120,8 @@ def _settings(results: Results) -> str:
         for i, row in enumerate(results.settings.rows())
     )
     label = '<label for="setting">Shown below</label>'
-    several = len(results.settings) > 1
-    return (
-        f'<div class="bar">{label}<select id="setting" autocomplete="off">{choices}</select></div>' if several else ""
-    )
+    bar = f'<div class="bar">{label}<select id="setting" autocomplete="off">{choices}</select></div>'
+    return bar if len(results.settings) > 1 else ""
 
 
 def _controls(results: Results) -> str:
@@ -206,8 +204,8 @@ def _flows(results: Results) -> Iterator[str]:
             yield text
     if left:
         yield f'<p class="note">{plural(left, "picture")} left out: too large to be one.</p>'
-    yield '<p class="note">A bar is a state, as tall as it is likely to be visited; a band is what flows between two. '
-    yield "Flow below 0.1% is left out. The learned policy is the last one; the best one is fixed, in hindsight.</p>"
+    yield '<p class="note">A bar is a state, as tall as it is likely to be visited; a band is flow between two. '
+    yield "Flow below 0.1% is left out. The learned policy is the last one, the best one fixed in hindsight.</p>"
 
 
 def _flow(row: dict[str, Any], frame: pl.DataFrame, layers: Sequence[int], look: str, setting: int) -> str:
@@ -219,10 +217,8 @@ def _flow(row: dict[str, Any], frame: pl.DataFrame, layers: Sequence[int], look:
         f"<div><p>{name}</p>{flow_svg(layers, *ends, q, style, f'{name}: {title}')}</div>"
         for name, q, style in (("learned", learned, look), ("best in hindsight", best, "best"))
     ]
-    caption = f"<strong>{title}</strong>: {agree:.0%} of the flow goes the same way."
-    return (
-        f'<figure class="pair" data-setting="{setting}"><figcaption>{caption}</figcaption>{"".join(pictures)}</figure>'
-    )
+    caption = f"<figcaption><strong>{title}</strong>: {agree:.0%} of the flow goes the same way.</figcaption>"
+    return f'<figure class="pair" data-setting="{setting}">{caption}{"".join(pictures)}</figure>'
 
 
 def _certificates(table: pl.DataFrame) -> str:
@@ -250,7 +246,7 @@ def _runs(results: Results) -> str:
     numbers = ["regret", "loss", "comparator", "regret_online", "regret_approximation", "bound", "epochs"]
     names = ["regret", "loss", "best fixed", "R^ON", "R^APP", "bound", "epochs"]
     gaps = ["projection_gap", "comparator_gap"]
-    head = ["learner", "world", "losses", "episodes", "seed", *names, "gap of projections", "of the comparator", "run"]
+    head = ["learner", "world", "losses", "episodes", "seed", *names, "projection gap", "comparator gap", "run"]
     body = []
     for row in results.missing.iter_rows(named=True):
         why = f"{STATES[row['state']]}{': ' if row['why'] else ''}{escape(row['why'])}"
@@ -302,7 +298,8 @@ def _data(results: Results) -> str:
     places = {key: i for i, key in enumerate(results.settings.rows())}
     lines: dict[tuple[int, int], dict[str, Any]] = {}
     for column, _, _ in MEASURES:
-        for (label, *key), part in results.regret(LEVEL, of=column).group_by(["label", *SETTING], maintain_order=True):
+        bands = results.regret(LEVEL, of=column)
+        for (label, *key), part in bands.group_by(["label", *SETTING], maintain_order=True):
             place = places[tuple(key)], results.labels.index(str(label))
             line = lines.setdefault(place, {"setting": place[0], "learner": place[1], "bound": []})
             line |= {"t": part["episode"].to_list(), "seeds": part["seeds"][0]}
@@ -334,10 +331,17 @@ def _learner(results: Results, label: str) -> str:
 
 def _row(first: str, cells: Iterable[object], second: str = "") -> str:
     more = f'<td class="text">{second}</td>' if second else ""
-    return f'<tr><th scope="row" class="text">{first}</th>{more}{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    rest = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row" class="text">{first}</th>{more}{rest}</tr>'
 
 
-def _table(head: Sequence[str], body: Sequence[str], caption: str, setting: int | None = None, texts: int = 1) -> str:
+def _table(
+    head: Sequence[str],
+    body: Sequence[str],
+    caption: str,
+    setting: int | None = None,
+    texts: int = 1,
+) -> str:
     """A table that scrolls where it is too wide, by keyboard too; the first columns are text."""
     cells = "".join(
         f'<th scope="col"{" class=text" if i < texts else ""}>{escape(name)}</th>' for i, name in enumerate(head)
@@ -345,6 +349,6 @@ def _table(head: Sequence[str], body: Sequence[str], caption: str, setting: int 
     only = "" if setting is None else f' data-setting="{setting}"'
     shown = escape(caption)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{shown}"{only}><table><caption>{shown}</caption>'
-        f"<thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{shown}"{only}><table>'
+        f"<caption>{shown}</caption><thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )

@@ -1,8 +1,8 @@
 """What came out of an experiment, as frames: the store is read once, and no run is played again.
 
 Uncertainty is about seeds.  The interval of a mean over n of them is the percentile bootstrap: draw n seeds with
-replacement, take the mean, and do so ``resamples`` times; ``level`` of these means lie inside.  The draws are fixed by
-``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
+replacement, take the mean, and do so ``resamples`` times; ``level`` of these means lie inside.  The draws are fixed
+by ``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
 Learners are compared seed by seed, in the same world against the same losses, which takes out what the seed does to
 both.  Below about ten seeds such intervals are too narrow.
 """
@@ -36,16 +36,18 @@ CURVES = (
     "comparator_gap",
 )  # fmt: skip
 GAPS = ("projection_gap", "comparator_gap")
-INDEXED = {"folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
-           "seed": int}  # fmt: skip
+INDEXED = {
+    "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
+    "seed": int,
+}  # fmt: skip
 """What the index says of a run."""
 
 
 class Results:
     """The store of an experiment, read.
 
-    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``regret``, ``table`` and ``comparisons``
-    are what follows from it.  All are Polars frames.
+    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``regret``, ``table``, ``comparisons``
+    what follows from it.  All are Polars frames.
     """
 
     def __init__(self, root: str | PathLike[str]) -> None:
@@ -167,7 +169,7 @@ class Results:
     def comparisons(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
         """Learners two by two, over the seeds that both have.
 
-        ``difference`` is the mean of the regret of ``label`` minus that of ``other``: below zero, ``label`` is better.
+        ``difference`` is the mean regret of ``label`` minus that of ``other``: below zero, ``label`` is better.
         ``won`` is the share of seeds on which its regret is less, a tie counting half.
         """
         draws, rows = _Draws(level, resamples, seed), []
@@ -178,8 +180,8 @@ class Results:
                 if len(gaps):
                     mean, low, high = draws.interval(gaps)
                     won = float(np.mean((gaps < 0) + 0.5 * (gaps == 0)))
-                    about = dict(zip(SETTING, key, strict=True)) | {"label": one, "other": other, "seeds": len(gaps)}
-                    found = {"difference": mean[0], "low": low[0], "high": high[0], "won": won}
+                    about = dict(zip(SETTING, key, strict=True)) | {"label": one, "other": other}
+                    found = {"seeds": len(gaps), "difference": mean[0], "low": low[0], "high": high[0], "won": won}
                     rows.append(pl.DataFrame({**about, **found}))
         return _frames(rows, [*SETTING, "label", "other", "seeds", "difference", "low", "high", "won"])
 
@@ -244,7 +246,7 @@ def _index(root: Path) -> dict[str, Any]:
     runs, spec, name = index.get("runs"), index.get("spec"), index.get("name")
     good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
     if not good or not all(_is_entry(entry, index["spec"]) for entry in index["runs"]):
-        raise InputError(f"{root / INDEX}", "something missing or odd", "the index of an experiment as it was written")
+        raise InputError(f"{root / INDEX}", "something missing or odd", "the index as it was written")
     return index
 
 
@@ -298,7 +300,7 @@ def _read_parquet(paths: list[Path]) -> pl.DataFrame:
         if len(paths) > 1:
             for path in paths:
                 _read_parquet([path])
-        raise InputError(f"{paths[0]}", f"a file that cannot be read ({error})", "Parquet as it was written") from None
+        raise InputError(f"{paths[0]}", f"a file that cannot be read ({error})", "Parquet as written") from None
 
 
 def _last_words(folder: Path) -> str:

@@ -34,9 +34,10 @@ def regret(
 ) -> "Axes":
     """Mean regret of each learner with its band over seeds.
 
-    ``slope`` adds a curve that grows as sqrt(T) and ends where the highest one does: on logarithmic axes it is a line,
-    and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where they do: the paper's is for
-    the horizon only, hence a point.  It is far above what happens, so unless asked for it is left to logarithmic axes.
+    ``slope`` adds a curve that grows as sqrt(T) and ends where the highest one does: on logarithmic axes it is a
+    line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where they do: the paper's
+    is for the horizon only, hence a point.  It is far above what happens, so unless asked for it is left to
+    logarithmic axes.
     """
     axes = _axes(ax, scale, "regret", _one(results))
     lines = results.regret(level)
@@ -77,10 +78,11 @@ def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -
 def radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     """The radii of this epoch's confidence sets, pair by pair, layer beside layer.
 
-    Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a radius
-    says nothing.
+    Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a
+    radius says nothing.
     """
-    rows, sk = getattr(expect(Learner, learner, "learner"), "rows", None), learner.skeleton  # type: ignore[type-abstract]
+    expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+    rows, sk = getattr(learner, "rows", None), learner.skeleton
     if isinstance(rows, L1Ball):
         radius = rows.radius
     elif isinstance(rows, Box):
@@ -88,7 +90,7 @@ def radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     elif isinstance(rows, Point):
         radius = np.zeros(sk.num_pairs)
     else:
-        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one with rows: UCOREPS")
+        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
     axes = _axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
     layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
@@ -150,7 +152,13 @@ def _slope(axes: "Axes", lines: pl.DataFrame) -> None:
     if isinstance(highest, float) and highest > 0.0:
         t = lines["episode"].unique().sort().to_numpy()
         axes.plot(
-            t, highest * np.sqrt(t / t[-1]), color="0.55", lw=1, ls=(0, (4, 3)), zorder=1, label=r"$\propto\sqrt{T}$"
+            t,
+            highest * np.sqrt(t / t[-1]),
+            color="0.55",
+            lw=1,
+            ls=(0, (4, 3)),
+            zorder=1,
+            label=r"$\propto\sqrt{T}$",
         )
 
 
@@ -160,7 +168,8 @@ def _bounds(axes: "Axes", results: Results) -> None:
         line = line.sort("episode")
         if not line.is_empty():
             style = "v" if len(line) == 1 else ":"
-            axes.plot(line["episode"], line["bound"], style, color=colour, mfc="none", lw=1, label=f"bound of {label}")
+            said = f"bound of {label}"
+            axes.plot(line["episode"], line["bound"], style, color=colour, mfc="none", lw=1, label=said)
 
 
 def _finish(axes: "Axes", scale: Scale) -> None:

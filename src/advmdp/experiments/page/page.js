@@ -3,7 +3,7 @@
 // Draws what the controls say, anew each time: some hundred points a curve, so nothing is kept.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const chart = $("chart"), margin = {top: 12, right: 16, bottom: 40, left: 58};
+const chart = $("chart"), margin = {top: 12, right: 22, bottom: 40, left: 62};
 const MOST_DECADES = 5;
 let view = null; // the scales of the last drawing, for the pointer
 
@@ -73,11 +73,11 @@ function axes(x, y, width, height, name) {
   const bottom = height - margin.bottom;
   for (const v of y.ticks) {
     add(chart, "line", {class: v === 0 ? "axis" : "grid", x1: margin.left, x2: width - margin.right, y1: y(v), y2: y(v)});
-    add(chart, "text", {x: margin.left - 8, y: y(v) + 4, "text-anchor": "end"}, short(v));
+    add(chart, "text", {x: margin.left - 8, y: y(v) + 4, "text-anchor": "end"}, brief(v));
   }
   for (const v of x.ticks) {
     add(chart, "line", {class: "grid", x1: x(v), x2: x(v), y1: margin.top, y2: bottom});
-    add(chart, "text", {x: x(v), y: bottom + 17, "text-anchor": "middle"}, short(v));
+    add(chart, "text", {x: x(v), y: bottom + 17, "text-anchor": "middle"}, brief(v));
   }
   add(chart, "line", {class: "axis", x1: margin.left, x2: width - margin.right, y1: bottom, y2: bottom});
   add(chart, "text", {x: (margin.left + width - margin.right) / 2, y: height - 6, "text-anchor": "middle"}, "episode");
@@ -116,6 +116,8 @@ function caption(lines, which, log) {
   if (bands) text += `; bands are ${data.level} bootstrap intervals of the mean`;
   text += ".";
   if (lines.length && which.key === "regret" && $("guide").checked) text += " The broken grey line grows as √T.";
+  if (lines.some((line) => line.bound.length) && which.key === "regret" && $("bound").checked)
+    text += " Thick strokes at the end, or dotted lines, are what a learner guarantees.";
   if (lines.length && log) text += " Values of 0 or less have no place on a logarithmic axis.";
   $("caption").textContent = text;
 }
@@ -163,6 +165,8 @@ function short(v) {
   if (size >= 1e6 || (size > 0 && size < 1e-3)) return v.toExponential(Number.isInteger(Math.log10(size)) ? 0 : 1).replace("e+", "e");
   return v.toLocaleString("en", {maximumSignificantDigits: size >= 1000 ? 4 : 3});
 }
+
+function brief(v) { return Math.abs(v) < 1e4 ? short(v) : v.toLocaleString("en", {notation: "compact"}); }
 
 function add(parent, name, attributes = {}, text = null) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
