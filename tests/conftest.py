@@ -4,6 +4,7 @@ With several workers the kernels are compiled before they start, into the cache 
 """
 
 import os
+from pathlib import Path
 
 import matplotlib as mpl
 import pytest
@@ -20,3 +21,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None):
         warm()
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of :func:`tests.stores.small_spec`, with one run that failed; not to be changed."""
+    from tests.stores import make_store, small_spec, spoil
+
+    root = make_store(tmp_path_factory.mktemp("experiment") / "small", small_spec())
+    spoil(root, small_spec())
+    return root

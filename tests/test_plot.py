@@ -1,11 +1,14 @@
 """Figures are checked by what they hold, and looked at by people (docs/figures)."""
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.patches import PathPatch, Rectangle
 
 import advmdp as am
+from tests.stores import HTML
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +77,74 @@ def test_flow_refuses_what_is_no_picture() -> None:
     sk = am.Skeleton.dense([1, 400, 600, 1], 1)
     with pytest.raises(am.InputError, match="to be a picture"):
         am.plot.flow(sk, np.ones(sk.num_transitions))
+
+
+@pytest.fixture(scope="module")
+def results(store: Path) -> am.Results:
+    return am.Results(store).only(losses="switching", horizon=300)
+
+
+def shown(ax: plt.Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_regret_has_a_curve_and_a_band_for_each_learner(results: am.Results, scale: str) -> None:
+    ax = am.plot.regret(results, scale=scale)  # type: ignore[arg-type]
+    bound = ["bound of UCOREPS"] if scale == "log" else []
+    assert shown(ax) == ["UCOREPS", "narrow", HTML, r"$\propto\sqrt{T}$", *bound]
+    assert len(ax.collections) == 3
+    assert ax.get_xscale() == ax.get_yscale() == scale
+    line = results.regret().filter(label="narrow")
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), line["mean"])
+    top = max(line.get_ydata()[-1] for line in ax.lines[:3])
+    np.testing.assert_allclose(ax.lines[3].get_ydata(), top * np.sqrt(ax.lines[3].get_xdata() / 300))
+
+
+def test_the_bound_is_the_one_of_the_paper(results: am.Results) -> None:
+    ax = am.plot.regret(results, scale="log", slope=False)
+    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+    assert ax.lines[-1].get_xydata().tolist() == [[300, am.bounds.total(sk, 300, 0.05)]]
+    assert len(am.plot.regret(results, bound=False, slope=False).lines) == 3
+
+
+def test_parts_sum_to_the_regret(results: am.Results) -> None:
+    ax = am.plot.parts(results)
+    online, approximation = (np.array([line.get_ydata() for line in ax.lines[i : i + 3]]) for i in (0, 3))
+    regret = results.regret()["mean"].to_numpy().reshape(3, -1)
+    np.testing.assert_allclose(online + approximation, regret, atol=1e-9)
+
+
+def test_epochs_are_of_those_that_have_them(results: am.Results) -> None:
+    ax = am.plot.epochs(results)
+    assert shown(ax) == ["UCOREPS", "narrow"]
+    assert (np.diff(ax.lines[0].get_ydata()) >= 0).all()
+
+
+@pytest.mark.parametrize("confidence", ["l1", "bernstein"])
+def test_radii_shrink(confidence: str) -> None:
+    mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
+    learner = am.UCOREPS(mdp.skeleton, horizon=3000, confidence=confidence, confidence_scale=0.1)  # type: ignore[arg-type]
+    means = []
+    for _ in range(2):
+        means.append(am.plot.radii(learner).lines[1].get_ydata().mean())
+        am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, 1500)
+    assert means[1] < means[0]
+    with pytest.raises(am.InputError, match="no confidence sets"):
+        am.plot.radii(am.Uniform(mdp.skeleton))
+
+
+def test_figures_become_pdf_and_svg(results: am.Results, tmp_path: Path) -> None:
+    figure, (left, right) = plt.subplots(1, 2)
+    assert am.plot.regret(results, left, scale="log") is left
+    assert am.plot.parts(results, right) is right
+    for kind, start in (("pdf", b"%PDF"), ("svg", b"<?xml")):
+        figure.savefig(tmp_path / f"figure.{kind}")
+        assert (tmp_path / f"figure.{kind}").read_bytes().startswith(start)
+
+
+def test_curves_of_several_settings_are_refused(store: Path) -> None:
+    with pytest.raises(am.InputError, match="4 settings.*results.only"):
+        am.plot.regret(am.Results(store))
+    with pytest.raises(am.InputError, match="'linear' or 'log'"):
+        am.plot.regret(am.Results(store).only(losses="adaptive", horizon=40), scale="cubic")  # type: ignore[arg-type]

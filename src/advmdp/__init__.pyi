@@ -21,6 +21,7 @@ from .errors import ProjectionError as ProjectionError
 from .errors import StorageError as StorageError
 from .expansion import Expansion as Expansion
 from .expansion import time_expand as time_expand
+from .experiments.results import Results as Results
 from .hindsight import Comparator as Comparator
 from .hindsight import comparator as comparator
 from .learners.base import Learner as Learner

@@ -5,4 +5,8 @@ runs.py       one run: its identity, its world, losses and learner, and how it i
 store.py      the folder of an experiment: which runs are finished, failed or under way
 engines.py    who plays: processes of this machine
 runner.py     the whole: plan, play, resume, summary
+results.py    a store as frames: curves with bands over seeds, tables, comparisons
+report.py     a store as one HTML page; findings.py are its sentences, flow_svg.py its pictures, page/ its looks
+toml_text.py  a spec as TOML again
+wording.py    numbers and counts as people read them
 """

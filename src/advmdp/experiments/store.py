@@ -21,7 +21,7 @@ from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, tidy
 from advmdp.experiments.spec import Spec
 from advmdp.files import write_bytes
 
-__all__ = ["State", "Store"]
+__all__ = ["State", "Store", "state_of"]
 
 INDEX, RUNS = "experiment.json", "runs"
 State = Literal["finished", "failed", "interrupted", "new"]
@@ -39,12 +39,7 @@ class Store:
 
     def state(self, run: Run) -> State:
         """How far it has come."""
-        folder = self.folder(run)
-        if (folder / MANIFEST).exists():
-            return "finished"
-        if (folder / TRACEBACK).exists():
-            return "failed"
-        return "interrupted" if (folder / CHECKPOINT).exists() else "new"
+        return state_of(self.folder(run))
 
     def left_over(self, runs: Sequence[Run]) -> list[str]:
         """Folders of runs that are not among these."""
@@ -76,6 +71,15 @@ class Store:
             if not mine:
                 raise InputError(f"{self.root}", "another process is running this experiment", "to wait until it ends")
             yield
+
+
+def state_of(folder: Path) -> State:
+    """How far the run of this folder has come."""
+    if (folder / MANIFEST).exists():
+        return "finished"
+    if (folder / TRACEBACK).exists():
+        return "failed"
+    return "interrupted" if (folder / CHECKPOINT).exists() else "new"
 
 
 def _entry(spec: Spec, run: Run) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""Figures for papers, in matplotlib.  Each function draws into ``ax`` (or a new one) and returns it."""
+"""An occupancy measure as flow through the layers: its geometry, which reports share, and its figure."""
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, exact_floats, expect
 from advmdp.errors import InputError
@@ -13,7 +14,9 @@ from advmdp.skeleton import Skeleton
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["flow"]
+__all__ = ["bands", "bars", "flow"]
+
+Integers = NDArray[np.signedinteger]
 
 BAR = 0.08
 GAP = 0.25
@@ -43,7 +46,7 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
             "loss", f"numbers from {losses.min()} to {losses.max()}", "numbers from 0 to 1, for the colours"
         )
     axes = plt.subplots(figsize=(8, 3.5), layout="constrained")[1] if ax is None else ax
-    bottom, height = _bars(sk, measure)
+    bottom, height = bars(sk.layer_ptr, sk.successor, measure)
     layer = np.repeat(np.arange(sk.num_layers + 1), sk.layer_sizes)
     # Names are written where they have room: some 100 letters fit side by side.
     named = sk.state_names is not None and max(map(len, sk.state_names)) * (sk.num_layers + 1) <= 100
@@ -53,7 +56,8 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
             axes.text(layer[x], bottom[x] + height[x] + 0.012, sk.state_label(x), ha="center", va="bottom", fontsize=7)
     colours = colormaps["coolwarm"]
     leaving, entering = bottom.copy(), bottom.copy()
-    for x, y, mass, mean in _bands(sk, measure, losses):
+    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
+    for x, y, mass, mean in bands(source, sk.successor, measure, losses):
         colour = "0.6" if losses is None else colours(mean)
         _band(axes, (layer[x] + BAR / 2, leaving[x]), (layer[y] - BAR / 2, entering[y]), mass, colour)
         leaving[x] += mass
@@ -64,12 +68,12 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
     return axes
 
 
-def _bars(sk: Skeleton, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def bars(layer_ptr: Integers, successor: Integers, q: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The lower edge and the height of each state's bar; the bars of a layer share a gap of fixed total."""
-    height = np.bincount(sk.successor, q, sk.num_states).astype(np.float64)
+    height = np.bincount(successor, q, layer_ptr[-1]).astype(np.float64)
     height[0] = 1.0
-    bottom = np.empty(sk.num_states)
-    for first, last in zip(sk.layer_ptr[:-1], sk.layer_ptr[1:], strict=True):
+    bottom = np.empty(layer_ptr[-1])
+    for first, last in pairwise(layer_ptr):
         count = last - first
         between = GAP / max(1, count - 1)
         rest = GAP / 2 if count == 1 else 0.0
@@ -78,10 +82,11 @@ def _bars(sk: Skeleton, q: FloatArray) -> tuple[FloatArray, FloatArray]:
     return bottom, height
 
 
-def _bands(sk: Skeleton, q: FloatArray, losses: FloatArray | None) -> list[tuple[int, int, float, float]]:
+def bands(
+    source: Integers, successor: Integers, q: FloatArray, losses: FloatArray | None = None
+) -> list[tuple[int, int, float, float]]:
     """(from, to, mass, mean loss) for each pair of states with something between them, in order of both."""
-    source = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
-    ends, which = np.unique(np.stack([source, sk.successor]), axis=1, return_inverse=True)
+    ends, which = np.unique(np.stack([source, successor]), axis=1, return_inverse=True)
     mass = np.bincount(which, q)
     cost = np.bincount(which, q if losses is None else q * losses)
     seen = mass >= FAINTEST

@@ -1,0 +1,108 @@
+"""What an experiment shows, in sentences: who has the least regret, by how much, and how sure that is."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from advmdp.experiments.results import SETTING, Results
+from advmdp.experiments.wording import number, plural, setting_name
+
+__all__ = ["findings"]
+
+ENOUGH = 10
+"""With fewer seeds, bootstrap intervals are too narrow to be trusted."""
+
+
+def findings(
+    results: Results, table: pl.DataFrame, level: float, mark: Callable[[str], str] = str
+) -> tuple[str, list[tuple[str, str]]]:
+    """A headline, empty where one setting is all there is, and for each setting its name and what is to be said.
+
+    ``mark`` is how a learner's label is written; all other words are ours.
+    """
+    shown = {label: mark(label) for label in results.every_label}
+    table = table.with_columns(pl.col("label").replace_strict(shown, return_dtype=pl.String))
+    compared = results.comparisons(level)
+    compared = compared.with_columns(pl.col("label", "other").replace_strict(shown, return_dtype=pl.String))
+    items, winners = [], []
+    for key, rows in table.group_by(SETTING, maintain_order=True):
+        chosen = dict(zip(SETTING, key, strict=True))
+        winner, clear, text = _finding(rows, compared.filter(**chosen) if len(compared) else compared, level)
+        winners.append((winner, clear))
+        items.append((setting_name(results, key), text))
+    return (_headline(winners) if len(items) > 1 else ""), items
+
+
+def _headline(winners: list[tuple[str, bool]]) -> str:
+    """Who wins most often."""
+    if len({name for name, _ in winners}) == 1 and all(clear for _, clear in winners):
+        return f"{winners[0][0]} clearly has the least regret in all {len(winners)} settings."
+    counts = {name: sum(one == name for one, _ in winners) for name, _ in winners}
+    said = []
+    for name in sorted(counts, key=lambda one: -counts[one]):
+        clear = sum(sure for one, sure in winners if one == name)
+        how = "clearly" if clear == counts[name] else f"clearly in {clear}" if clear else "never clearly"
+        said.append(f"{name} in {counts[name]} of {len(winners)} ({how})")
+    return f"The least regret by setting: {', '.join(said)}."
+
+
+def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[str, bool, str]:
+    """The winner of a setting, whether it is one for sure, and the sentences."""
+    best = rows.row(0, named=True)
+    name, seeds = best["label"], best["seeds"]
+    between = f" ({level:.0%} interval {_ends(best['low'], best['high'])})" if best["low"] is not None else ""
+    over = f"on average over {plural(seeds, 'seed')}" if seeds > 1 else "with its only seed"
+    said = f"has the least regret, {number(best['regret'])} {over}{between}."
+    if len(rows) == 1:
+        return name, False, f"{name} is the only learner: regret {number(best['regret'])} {over}{between}."
+    ahead = {other: found for other in rows["label"][1:] if (found := _ahead(compared, name, other))}
+    text = f"{name} {said} {_margin(rows.row(1, named=True), ahead)} {_how_sure(ahead)}"
+    clear = bool(ahead) and all(low is not None and low > 0.0 and n >= ENOUGH for _, low, _, _, n in ahead.values())
+    return name, clear, text
+
+
+Ahead = tuple[float, float | None, float | None, float, int]
+"""By how much one is ahead of another, from, to, the share of seeds, and their number."""
+
+
+def _ahead(compared: pl.DataFrame, name: str, other: str) -> Ahead | None:
+    for row in compared.iter_rows(named=True):
+        low, high = row["low"], row["high"]
+        if (row["label"], row["other"]) == (name, other):
+            turned = (None, None) if low is None else (-high, -low)
+            return -row["difference"], *turned, row["won"], row["seeds"]
+        if (row["other"], row["label"]) == (name, other):
+            return row["difference"], low, high, 1.0 - row["won"], row["seeds"]
+    return None
+
+
+def _margin(second: dict[str, object], ahead: dict[str, Ahead]) -> str:
+    """By how much it is ahead of the next."""
+    other = str(second["label"])
+    if other not in ahead:
+        return f"{other} is next, but the two share no seed."
+    by, low, high, won, seeds = ahead[other]
+    regret = second["regret"]
+    share = f" ({by / regret:.0%})" if isinstance(regret, float) and regret > by > 0.0 else ""
+    between = f" (interval {_ends(low, high)})" if low is not None and high is not None else ""
+    times = f"{won * seeds:g} of {plural(seeds, 'seed')}"
+    return f"That is {number(by)}{share} less than {other}, which is next{between}, and less on {times}."
+
+
+def _how_sure(ahead: dict[str, Ahead]) -> str:
+    """In words, for people who do not read intervals."""
+    if not ahead:
+        return ""
+    fewest = min(n for *_, n in ahead.values())
+    if fewest == 1:
+        return "With one seed nothing can be said about how sure this is."
+    open_ones = [other for other, (_, low, *_) in ahead.items() if low is None or low <= 0.0]
+    few = f", but {plural(fewest, 'seed')} are few: take this as a hint." if fewest < ENOUGH else "."
+    if not open_ones:
+        return f"It is ahead of every other learner by more than chance between seeds explains{few}"
+    rest = f" It is ahead of the others{few}" if len(open_ones) < len(ahead) else ""
+    return f"These {plural(fewest, 'seed')} cannot tell it from {' or '.join(open_ones)}.{rest}"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return f"{number(low)} to {number(high)}"

@@ -1,0 +1,56 @@
+"""An occupancy measure as flow through the layers, as SVG for a page: see :func:`advmdp.plot.flow`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray
+from advmdp.plot.flows import GAP, bands, bars
+
+__all__ = ["flow_svg", "shared_flow"]
+
+WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
+
+
+def flow_svg(
+    layers: Sequence[int],
+    state: NDArray[np.int64],
+    successor: NDArray[np.int64],
+    q: FloatArray,
+    style: str,
+    title: str,
+) -> str:
+    """The picture; ``style`` is its class, and ``title`` what it is called, escaped."""
+    ptr = np.concatenate([[0], np.cumsum(layers)])
+    bottom, height = bars(ptr, successor, q)
+    layer = np.repeat(np.arange(len(layers)), layers)
+    left = EDGE + np.round((WIDTH - 2 * EDGE - BAR) * layer / (len(layers) - 1)).astype(int)
+    scale = (HEIGHT - 2 * EDGE) / (1.0 + GAP)
+    leaving, entering, ribbons = bottom.copy(), bottom.copy(), []
+    for x, y, mass, _ in bands(state, successor, q):
+        a, b = EDGE + scale * leaving[x], EDGE + scale * entering[y]
+        ribbons.append(_ribbon(left[x] + BAR, a, left[y], b, scale * mass))
+        leaving[x] += mass
+        entering[y] += mass
+    drawn = "".join(
+        f"M{left[x]} {EDGE + scale * bottom[x]:.0f}h{BAR}v{max(1.0, scale * height[x]):.0f}h-{BAR}z"
+        for x in range(len(layer))
+        if height[x] > 0.0
+    )
+    return (
+        f'<svg class="flow {style}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f'<g class="bands">{"".join(ribbons)}</g><path class="states" d="{drawn}"/></svg>'
+    )
+
+
+def _ribbon(x0: int, y0: float, x1: int, y1: float, width: float) -> str:
+    middle = (x0 + x1) // 2
+    there = f"M{x0} {y0:.0f}C{middle} {y0:.0f} {middle} {y1:.0f} {x1} {y1:.0f}"
+    up, down = y0 + width, y1 + width
+    return f'<path d="{there}V{down:.1f}C{middle} {down:.1f} {middle} {up:.1f} {x0} {up:.1f}z"/>'
+
+
+def shared_flow(one: FloatArray, other: FloatArray, steps: int) -> float:
+    """The fraction of the flow, over all steps, that goes through the same transitions."""
+    return float(np.minimum(one, other).sum()) / steps

@@ -1,0 +1,311 @@
+"""What came out of an experiment, as frames: the store is read once, and no run is played again.
+
+Uncertainty is about seeds.  The interval of a mean over n of them is the percentile bootstrap: draw n seeds with
+replacement, take the mean, and do so ``resamples`` times; ``level`` of these means lie inside.  The draws are fixed
+by ``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
+Learners are compared seed by seed, in the same world against the same losses, which takes out what the seed does to
+both.  Below about ten seeds such intervals are too narrow.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from advmdp.arrays import FloatArray, whole
+from advmdp.errors import InputError
+from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
+from advmdp.experiments.store import INDEX, RUNS, state_of
+from advmdp.regret import marks
+
+__all__ = ["Results"]
+
+LONGEST = 500
+"""Characters of an error that are kept."""
+SETTING = ["world", "losses", "horizon"]
+"""What two learners share that can be compared."""
+WHICH = ["label", "learner", *SETTING, "seed"]
+CURVES = (
+    "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "projection_gap",
+    "comparator_gap",
+)  # fmt: skip
+GAPS = ("projection_gap", "comparator_gap")
+INDEXED = {
+    "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
+    "seed": int,
+}  # fmt: skip
+"""What the index says of a run."""
+
+
+class Results:
+    """The store of an experiment, read.
+
+    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``regret``, ``table``, ``comparisons``
+    what follows from it.  All are Polars frames.
+    """
+
+    def __init__(self, root: str | PathLike[str]) -> None:
+        self.root = Path(root)
+        index = _index(self.root)
+        self.name: str = index["name"]
+        self.spec: dict[str, Any] = index["spec"]
+        entries = pl.DataFrame([{key: entry[key] for key in INDEXED} for entry in index["runs"]]).unique(
+            maintain_order=True
+        )
+        for part in ("world", "losses"):
+            names = _names(self.spec["losses" if part == "losses" else "worlds"])
+            entries = entries.with_columns(pl.Series(part, [names[i] for i in entries[part]], pl.String))
+        states = pl.Series("state", [state_of(self.folder(name)) for name in entries["folder"]], pl.String)
+        self._entries = entries.with_columns(states)
+        self.every_label = self.labels
+
+    def folder(self, name: str) -> Path:
+        """Where the files of a run are."""
+        return self.root / RUNS / name
+
+    @cached_property
+    def curves(self) -> pl.DataFrame:
+        """A row for each finished run and mark: what the run is, and the account up to that episode.
+
+        ``bound`` is empty where the learner guarantees nothing.
+        """
+        there = self._entries.filter(state="finished")
+        if there.is_empty():
+            columns = {"episode": pl.Int64} | dict.fromkeys(CURVES, pl.Float64) | {"epochs": pl.Int64}
+            return (
+                there.select(*WHICH, "folder")
+                .clear()
+                .with_columns(pl.lit(None, t).alias(c) for c, t in columns.items())
+            )
+        found = _read_curves([self.folder(name) / CURVE for name in there["folder"].unique(maintain_order=True)])
+        finite = pl.when(pl.col("bound").is_finite()).then("bound")
+        self._check_marks(there, found)
+        return (
+            there.select(*WHICH, "folder")
+            .join(found, on="folder", maintain_order="left_right")
+            .with_columns(bound=finite)
+            .select(*WHICH, "episode", *CURVES, "folder")
+        )
+
+    def _check_marks(self, there: pl.DataFrame, found: pl.DataFrame) -> None:
+        """Every curve must have all its episodes, or seeds could not be put side by side."""
+        episodes = dict(found.group_by("folder").agg("episode").iter_rows())
+        expected = {horizon: marks(horizon).tolist() for horizon in there["horizon"].unique()}
+        for folder, horizon in there.select("folder", "horizon").iter_rows():
+            if episodes.get(folder) != expected[horizon]:
+                raise InputError(f"{self.folder(folder) / CURVE}", "other episodes", "a curve as it was written")
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """A row for each finished run: what it is, and the account of the whole game."""
+        return self.curves.filter(pl.col("episode") == pl.col("horizon")).drop("episode")
+
+    @cached_property
+    def missing(self) -> pl.DataFrame:
+        """The runs of the spec that are not finished: ``state`` says how far they came, ``why`` what went wrong."""
+        rest = self._entries.filter(pl.col("state") != "finished")
+        why = pl.Series("why", [_last_words(self.folder(name)) for name in rest["folder"]], pl.String)
+        return rest.select(*WHICH, "state", "folder").with_columns(why)
+
+    @cached_property
+    def settings(self) -> pl.DataFrame:
+        """World, losses and horizon: what learners can be compared in, in the order of the spec."""
+        return self._entries.select(SETTING).unique(maintain_order=True)
+
+    @property
+    def labels(self) -> list[str]:
+        """What the learners are called, in the order of the spec."""
+        return self._entries["label"].unique(maintain_order=True).to_list()
+
+    def only(self, **chosen: Any) -> "Results":
+        """The part where ``label``, ``world``, ``losses``, ``horizon``... are what is said, or one of a list."""
+        part = object.__new__(Results)
+        part.__dict__.update(
+            {name: self.__dict__[name] for name in ("root", "name", "spec", "_entries", "every_label")}
+        )
+        for column, value in chosen.items():
+            if column not in WHICH:
+                raise InputError("only", f"{column!r}", f"one of {', '.join(WHICH)}")
+            wanted = value if isinstance(value, list | tuple) else [value]
+            there = self._entries[column].unique(maintain_order=True).to_list()
+            if strange := [one for one in wanted if one not in there]:
+                raise InputError(column, f"{strange[0]!r}", f"one of {', '.join(map(repr, there))}")
+            part._entries = part._entries.filter(pl.col(column).is_in(wanted))
+        return part
+
+    def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame:
+        """The mean over seeds at each mark, and its interval; ``of`` another column of the curves if said."""
+        if of not in CURVES:
+            raise InputError("of", f"{of!r}", f"one of {', '.join(CURVES)}")
+        draws, rows = _Draws(level, resamples, seed), []
+        for key, part in self.curves.group_by(["label", *SETTING], maintain_order=True):
+            seeds = part["seed"].n_unique()
+            values = part[of].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(seeds, -1)
+            mean, low, high = draws.interval(values)
+            about = dict(zip(["label", *SETTING], key, strict=True)) | {"episode": part["episode"][: len(mean)]}
+            rows.append(pl.DataFrame({**about, "mean": mean, "low": low, "high": high, "seeds": seeds}))
+        return _frames(rows, ["label", *SETTING, "episode", "mean", "low", "high", "seeds"])
+
+    def table(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
+        """The end of the games: a row for each setting and learner, the least regret first."""
+        draws, rows = _Draws(level, resamples, seed), []
+        for key, part in self.runs.group_by([*SETTING, "label"], maintain_order=True):
+            mean, low, high = draws.interval(part["regret"].to_numpy()[:, None])
+            about = dict(zip([*SETTING, "label"], key, strict=True)) | {"seeds": len(part)}
+            of_regret = {"regret": mean[0], "low": low[0], "high": high[0], "spread": part["regret"].std()}
+            means = {name: part[name].mean() for name in CURVES if name not in ("regret", *GAPS)}
+            worst = {name: part[name].max() for name in GAPS}
+            rows.append(pl.DataFrame({**about, **of_regret, **means, **worst}, strict=False))
+        found = _frames(rows, [*SETTING, "label", "seeds", "regret", "low", "high"])
+        places = self.settings.with_row_index("place")
+        return found.join(places, on=SETTING, maintain_order="left").sort("place", "regret").drop("place")
+
+    def comparisons(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
+        """Learners two by two, over the seeds that both have.
+
+        ``difference`` is the mean regret of ``label`` minus that of ``other``: below zero, ``label`` is better.
+        ``won`` is the share of seeds on which its regret is less, a tie counting half.
+        """
+        draws, rows = _Draws(level, resamples, seed), []
+        for key, part in self.runs.group_by(SETTING, maintain_order=True):
+            wide = part.pivot("label", index="seed", values="regret", maintain_order=True)
+            for one, other in combinations([name for name in wide.columns if name != "seed"], 2):
+                gaps = wide.select(pl.col(one) - pl.col(other)).drop_nulls().to_numpy()
+                if len(gaps):
+                    mean, low, high = draws.interval(gaps)
+                    won = float(np.mean((gaps < 0) + 0.5 * (gaps == 0)))
+                    about = dict(zip(SETTING, key, strict=True)) | {"label": one, "other": other}
+                    found = {"seeds": len(gaps), "difference": mean[0], "low": low[0], "high": high[0], "won": won}
+                    rows.append(pl.DataFrame({**about, **found}))
+        return _frames(rows, [*SETTING, "label", "other", "seeds", "difference", "low", "high", "won"])
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        """What a finished run says of itself, by the name of its folder."""
+        path = self.folder(name) / MANIFEST
+        found = _read_json(path)
+        if not all(isinstance(found.get(part), dict) for part in ("run", "result", "world", "versions", "machine")):
+            raise InputError(f"{path}", "something missing or odd", "the manifest of a run as it was written")
+        return found
+
+    def flow(self, name: str) -> pl.DataFrame | None:
+        """The occupancy measures of a finished run; None for a world too large to have them written out."""
+        path = self.folder(name) / FLOW
+        return _read_parquet([path]) if path.exists() else None
+
+    def __repr__(self) -> str:
+        finished = int((self._entries["state"] == "finished").sum())
+        return f"Results({str(self.root)!r}: {finished} of {len(self._entries)} runs finished)"
+
+
+class _Draws:
+    """Means of seeds drawn again and again: the same draws for all that has as many seeds."""
+
+    def __init__(self, level: float, resamples: int, seed: int) -> None:
+        if not 0.0 < level < 1.0:
+            raise InputError("level", f"{level!r}", "a number between 0 and 1")
+        self._tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+        self._resamples, self._seed = whole("resamples", resamples, 1), whole("seed", seed, 0)
+        self._weights: dict[int, FloatArray] = {}
+
+    def interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, lower and upper end over the first axis, the seeds."""
+        n = len(values)
+        mean = values.mean(axis=0)
+        if n == 1:
+            return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+        if n not in self._weights:
+            # How often each seed is drawn: the means of all resamples are then one product of matrices.
+            rng = np.random.default_rng(self._seed)
+            self._weights[n] = rng.multinomial(n, np.full(n, 1.0 / n), self._resamples) / n
+        low, high = np.quantile(self._weights[n] @ values, self._tails, axis=0)
+        return mean, low, high
+
+
+def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:
+    """All of them in one, what is no number left empty."""
+    if not rows:
+        kinds = dict.fromkeys(("label", "other", "world", "losses"), pl.String()) | {"horizon": pl.Int64()}
+        return pl.DataFrame(schema={name: kinds.get(name, pl.Float64()) for name in columns})
+    return pl.concat(rows, how="vertical_relaxed").fill_nan(None)
+
+
+def _index(root: Path) -> dict[str, Any]:
+    """The index of the store, with the shape it must have."""
+    expected = "a folder that advmdp ran an experiment into"
+    if not root.is_dir():
+        raise InputError(f"{root}", "no such folder" if not root.exists() else "no folder", expected)
+    if not (root / INDEX).is_file():
+        raise InputError(f"{root}", f"a folder without {INDEX}", expected)
+    index = _read_json(root / INDEX)
+    runs, spec, name = index.get("runs"), index.get("spec"), index.get("name")
+    good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
+    if not good or not all(_is_entry(entry, index["spec"]) for entry in index["runs"]):
+        raise InputError(f"{root / INDEX}", "something missing or odd", "the index as it was written")
+    return index
+
+
+def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in INDEXED.items()):
+        return False
+    places = ((spec.get("worlds"), entry["world"]), (spec.get("losses"), entry["losses"]))
+    there = all(isinstance(parts, list) and 0 <= place < len(parts) for parts, place in places)
+    return there and Path(entry["folder"]).name == entry["folder"]
+
+
+def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """Short names: the kind, and where several are of a kind, what sets them apart."""
+    names = []
+    for part in parts:
+        others = [other for other in parts if other["kind"] == part["kind"]]
+        differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
+        said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
+        names.append(f"{part['kind']} ({said})" if said else str(part["kind"]))
+    return names
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        return "-".join(map(str, value))
+    return Path(value).name if isinstance(value, str) else "open" if value is None else f"{value}"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}", f"a file that cannot be read ({error})", "JSON as it was written") from None
+    if not isinstance(table, dict):
+        raise InputError(f"{path}", f"a {type(table).__name__}", "a table in JSON, as it was written")
+    return table
+
+
+def _read_curves(paths: list[Path]) -> pl.DataFrame:
+    frame = _read_parquet(paths)
+    if lacking := [name for name in ("episode", *CURVES) if name not in frame.columns]:
+        raise InputError(f"{paths[0].parent.parent}", f"curves without {lacking[0]}", "curves as they were written")
+    return frame.with_columns(folder=pl.col("path").str.split("/").list.get(-2)).drop("path")
+
+
+def _read_parquet(paths: list[Path]) -> pl.DataFrame:
+    """All files at once; if that fails, one by one, to say which."""
+    try:
+        return pl.read_parquet(paths, include_file_paths="path", glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if len(paths) > 1:
+            for path in paths:
+                _read_parquet([path])
+        raise InputError(f"{paths[0]}", f"a file that cannot be read ({error})", "Parquet as written") from None
+
+
+def _last_words(folder: Path) -> str:
+    """The last line of the traceback of a run that failed."""
+    try:
+        return (folder / TRACEBACK).read_text("utf-8", "replace").strip().rpartition("\n")[2][:LONGEST]
+    except OSError:
+        return ""

@@ -1,0 +1,183 @@
+"""Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner."""
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from advmdp.arrays import expect
+from advmdp.confidence import Box, L1Ball, Point
+from advmdp.errors import InputError
+from advmdp.experiments.results import Results
+from advmdp.learners.base import Learner
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PALETTE", "epochs", "parts", "radii", "regret"]
+
+Scale = Literal["linear", "log"]
+PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b3263a", "#55565a")
+"""Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
+DASHES = ("-", "--", ":", "-.")
+"""Beyond eight learners."""
+
+
+def regret(
+    results: Results,
+    ax: "Axes | None" = None,
+    *,
+    scale: Scale = "linear",
+    level: float = 0.95,
+    slope: bool = True,
+    bound: bool | None = None,
+) -> "Axes":
+    """Mean regret of each learner with its band over seeds.
+
+    ``slope`` adds a curve that grows as sqrt(T) and ends where the highest one does: on logarithmic axes it is a
+    line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where they do: the paper's
+    is for the horizon only, hence a point.  It is far above what happens, so unless asked for it is left to
+    logarithmic axes.
+    """
+    axes = _axes(ax, scale, "regret", _one(results))
+    lines = results.regret(level)
+    for label, colour, dash in _styles(results):
+        _curve(axes, lines.filter(label=label), colour, dash, label)
+    if slope and not lines.is_empty():
+        _slope(axes, lines)
+    if bound or (bound is None and scale == "log"):
+        _bounds(axes, results)
+    _finish(axes, scale)
+    return axes
+
+
+def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear", level: float = 0.95) -> "Axes":
+    """R^APP (dashed) and R^ON (solid), which sum to the regret; of learners that know the dynamics, R^APP is 0."""
+    axes = _axes(ax, scale, "part of the regret", _one(results))
+    for name, column, dash in (("$R^{ON}$", "regret_online", "-"), ("$R^{APP}$", "regret_approximation", "--")):
+        lines = results.regret(level, of=column)
+        for label, colour, _ in _styles(results):
+            _curve(axes, lines.filter(label=label), colour, dash, f"{label}, {name}")
+    _finish(axes, scale)
+    return axes
+
+
+def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
+    """How many epochs have begun, over episodes on a logarithmic axis; learners without epochs are left out."""
+    axes = _axes(ax, "linear", "epochs begun", _one(results))
+    axes.set_xscale("log")
+    lines = results.regret(level, of="epochs")
+    for label, colour, dash in _styles(results):
+        line = lines.filter(label=label)
+        if not line.is_empty() and line["mean"][-1] > 1.0:
+            _curve(axes, line, colour, dash, label)
+    _finish(axes, "linear")
+    return axes
+
+
+def radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
+    """The radii of this epoch's confidence sets, pair by pair, layer beside layer.
+
+    Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a
+    radius says nothing.
+    """
+    expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+    rows, sk = getattr(learner, "rows", None), learner.skeleton
+    if isinstance(rows, L1Ball):
+        radius = rows.radius
+    elif isinstance(rows, Box):
+        radius = np.add.reduceat(rows.upper - rows.lower, sk.transition_ptr[:-1]) / 2.0
+    elif isinstance(rows, Point):
+        radius = np.zeros(sk.num_pairs)
+    else:
+        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
+    axes = _axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
+    layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_pair_ptr))
+    place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
+    across = layer + 0.8 * ((place + 0.5) / np.diff(sk.layer_pair_ptr)[layer] - 0.5)
+    axes.axhline(2.0, color="0.7", lw=1, zorder=1)
+    axes.plot(across, radius, ".", color=PALETTE[0], ms=5)
+    axes.set(xlabel="layer of the pair", xticks=range(sk.num_layers), ylim=(0.0, None))
+    return axes
+
+
+def _one(results: Results) -> str:
+    """The setting, which must be the only one, in words."""
+    settings = expect(Results, results, "results").settings
+    if len(settings) != 1:
+        some = "; ".join(f"world={w!r}, losses={x!r}, horizon={T}" for w, x, T in settings.head(3).iter_rows())
+        hint = f"one: results.only(world=..., losses=..., horizon=...), such as {some}"
+        raise InputError("results", f"{len(settings)} settings", hint)
+    world, losses, horizon = settings.row(0)
+    return f"{world} world, {losses} losses, {horizon:,} episodes"
+
+
+def _axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
+    """Bare axes, with what they show written on them."""
+    import matplotlib.pyplot as plt
+
+    if scale not in ("linear", "log"):
+        raise InputError("scale", f"{scale!r}", "'linear' or 'log'")
+    axes = plt.subplots(figsize=(6, 3.8), layout="constrained")[1] if ax is None else ax
+    axes.set(xlabel="episode", ylabel=what)
+    axes.set_title(title, fontsize="medium", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    if scale == "log":
+        axes.set(xscale="log", yscale="log")
+    return axes
+
+
+def _styles(results: Results) -> list[tuple[str, str, str]]:
+    """Label, colour and dash of each learner: the same whichever of them are shown."""
+    every = {label: i for i, label in enumerate(results.every_label)}
+    count = len(PALETTE)
+    return [(a, PALETTE[every[a] % count], DASHES[every[a] // count % len(DASHES)]) for a in results.labels]
+
+
+def _curve(axes: "Axes", line: pl.DataFrame, colour: str, dash: str, label: str) -> None:
+    if line.is_empty():
+        return
+    # Matplotlib hides from the legend what begins with an underscore.
+    axes.plot(
+        line["episode"], line["mean"], dash, color=colour, lw=1.5, label=f" {label}" if label[0] == "_" else label
+    )
+    if line["low"].null_count() == 0:
+        axes.fill_between(line["episode"], line["low"], line["high"], color=colour, alpha=0.18, lw=0)
+
+
+def _slope(axes: "Axes", lines: pl.DataFrame) -> None:
+    """c sqrt(T), ending where the highest curve does."""
+    last = lines["episode"].max()
+    highest = lines.filter(episode=last)["mean"].max()
+    if isinstance(highest, float) and highest > 0.0:
+        t = lines["episode"].unique().sort().to_numpy()
+        axes.plot(
+            t,
+            highest * np.sqrt(t / t[-1]),
+            color="0.55",
+            lw=1,
+            ls=(0, (4, 3)),
+            zorder=1,
+            label=r"$\propto\sqrt{T}$",
+        )
+
+
+def _bounds(axes: "Axes", results: Results) -> None:
+    for label, colour, _ in _styles(results):
+        line = results.curves.filter(label=label).drop_nulls("bound").group_by("episode").agg(pl.col("bound").max())
+        line = line.sort("episode")
+        if not line.is_empty():
+            style = "v" if len(line) == 1 else ":"
+            said = f"bound of {label}"
+            axes.plot(line["episode"], line["bound"], style, color=colour, mfc="none", lw=1, label=said)
+
+
+def _finish(axes: "Axes", scale: Scale) -> None:
+    """The legend, and on logarithmic axes no more room below than curves need: regret near 0 would fill it all."""
+    if scale == "log":
+        heights = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
+        curves = np.concatenate([line[line > 0.0] for line in heights if len(line) > 1] or [np.empty(0)])
+        if curves.size:
+            axes.set_ylim(max(curves.min(), curves.max() * 1e-5) / 1.5, 2.0 * max(line.max() for line in heights))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize="small")

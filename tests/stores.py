@@ -1,0 +1,51 @@
+"""A small experiment, played here and now: two losses, three learners, one named in HTML, a run that failed."""
+
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+from advmdp.experiments.engines import Event, Task, play_task
+from advmdp.experiments.runner import run_experiment
+from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
+from advmdp.experiments.spec import Spec, checked_spec
+from advmdp.experiments.store import Store
+
+HTML = "<script>alert('&')</script>"
+FAILED = {"label": HTML, "losses": "adaptive", "horizon": 40, "seed": 3}
+WHY = "ValueError: <b>no</b> & never"
+
+
+def small_spec(seeds: int = 4, **more: object) -> Spec:
+    table = {
+        "name": "small & <i>sweet</i>",
+        "horizons": [40, 300],
+        "seeds": seeds,
+        "worlds": [{"kind": "random", "layers": [1, 3, 3, 1], "actions": 2}],
+        "losses": [{"kind": "switching", "period": 20}, {"kind": "adaptive", "strength": 0.8}],
+        "learners": [
+            {"name": "UCOREPS"},
+            {"name": "UCOREPS", "label": "narrow", "confidence_scale": 0.1},
+            {"name": "Uniform", "label": HTML},
+        ],
+    }
+    return checked_spec(table | more, "spec", Path())
+
+
+def here(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+    """An engine without processes."""
+    nothing: Callable[[float], None] = lambda done: None  # noqa: E731
+    for task in tasks:
+        yield play_task(task, nothing)
+
+
+def make_store(root: Path, spec: Spec) -> Path:
+    assert run_experiment(spec, root, engine=here).good
+    return root
+
+
+def spoil(root: Path, spec: Spec) -> None:
+    """Make it as if one run had failed."""
+    for run in runs_of(spec):
+        if (run.learner.shown, run.losses.kind, run.horizon, run.seed) == tuple(FAILED.values()):
+            folder = Store(root).folder(run)
+            (folder / MANIFEST).unlink()
+            (folder / TRACEBACK).write_text(f"Traceback (most recent call last):\n  ...\n{WHY}\n")
