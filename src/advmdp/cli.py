@@ -58,9 +58,9 @@ def main(
 def demo(
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes each player plays.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Fixes the world and the losses; same seed, same numbers.")] = 0,
-    out: Annotated[Path, typer.Option(help="The folder for the picture.")] = Path("advmdp-demo"),
+    out: Annotated[Path, typer.Option(help="The folder for results, picture and report.")] = Path("advmdp-demo"),
 ) -> None:
-    """UC-O-REPS and two simple habits under every kind of changing loss: their exact regret, and a picture."""
+    """UC-O-REPS among its rivals, on losses that react to the player: exact regret, a picture, and a report."""
     from advmdp.demo import run
 
     with _told_plainly():
@@ -113,6 +113,20 @@ def run(
         )  # fmt: skip
         if not good:
             raise typer.Exit(1)
+
+
+@app.command(epilog="Example:  advmdp report runs/first -o first.html")
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder that 'advmdp run' filled.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file; report.html in the folder unless said.")
+    ] = None,
+) -> None:
+    """One self-contained HTML file: who won and how sure that is, curves, flow, certificates, how to reproduce it."""
+    from advmdp.experiments.report import write_report
+
+    with _told_plainly():
+        Console().print(f"[bold]{escape(str(write_report(folder, out)))}[/]", soft_wrap=True)
 
 
 @app.command("list", epilog="Example:  advmdp list learners")

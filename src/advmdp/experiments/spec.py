@@ -194,15 +194,6 @@ class LearnerSpec(BaseModel):
     name: Annotated[str, AfterValidator(_known_learner)]
     label: str | None = None
 
-    def model_post_init(self, context: object) -> None:
-        _known_learner(self.name)
-        possible = [p for p in inspect.signature(learner_class(self.name)).parameters if p not in NOT_PARAMETERS]
-        for given in self.parameters:
-            if given not in possible:
-                raise ValueError(
-                    f"{self.name} has no parameter {given!r}; possible are {', '.join(possible) or 'none'}"
-                )
-
     @property
     def parameters(self) -> dict[str, Any]:
         """Those of its constructor."""
