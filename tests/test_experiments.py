@@ -302,7 +302,7 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(tmp_path:
     process = command("run", path, "-o", out)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert errors.count("failed") == 6
+    assert errors.count("failed: ") == 6
     assert "6 runs played" in errors
     assert "at most 20" in errors.replace("\n", " ")
     for run in runs_of(read_spec(path)):

@@ -69,10 +69,10 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> None:
 
 
 def _table(results: Results, episodes: int) -> Table:
-    table = Table(title=f"Losses that react: {episodes:,} episodes, mean of {SEEDS} seeds, exact")
-    table.add_column("learner")
-    for column in ("paid an episode", "best fixed policy\nin hindsight", "regret", "95% interval"):
-        table.add_column(column, justify="right")
+    table = Table(title=f"Losses that react: {episodes:,} episodes, mean of {SEEDS} seeds, exact; paid per episode")
+    table.add_column("learner", no_wrap=True)
+    for column in ("paid", "best fixed", "regret", "95% interval"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in results.table().iter_rows(named=True):
         each = (f"{row['loss'] / episodes:.3f}", f"{row['comparator'] / episodes:.3f}")
         table.add_row(row["label"], *each, f"{row['regret']:+,.0f}", f"{row['low']:+,.0f} to {row['high']:+,.0f}")
