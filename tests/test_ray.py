@@ -241,9 +241,13 @@ def test_files_are_sent_and_a_run_that_fails_does_not_stop_the_others(cluster, t
 
 def test_a_folder_that_workers_do_not_see(cluster, reference, tmp_path, monkeypatch):
     """They play elsewhere and send the files."""
+    sent = []
+    kept = ray_engine._kept
     monkeypatch.setattr(ray_engine, "_token", lambda folder: f"another machine {tmp_path}")
+    monkeypatch.setattr(ray_engine, "_kept", lambda *given: (sent.append(sorted(given[2])), kept(*given))[1])
     summary = run_experiment(SPEC, tmp_path / "out", engine=make_engine(cluster.address), checkpoint_seconds=OFTEN)
     assert summary.finished == 4
+    assert sent == [[CURVE, FLOW, MANIFEST]] * 4
     assert contents(tmp_path / "out") == reference
 
 
@@ -273,6 +277,12 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'advmdp\[ray\]'"):
         make_engine()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere"])
+def test_an_address_where_no_cluster_is(address, tmp_path):
+    with pytest.raises(InputError, match="the address of a Ray cluster that is up"):
+        run_experiment(SPEC, tmp_path / "out", engine=make_engine(address))
 
 
 def test_threads_and_index(cluster, tmp_path):

@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 import traceback
@@ -49,6 +50,7 @@ PATIENCE = 20.0
 """Seconds for the last checkpoints when a run is stopped."""
 STORE = 100 * 2**20
 """Bytes of shared memory that a cluster of our own sets aside: results are small."""
+EXPECTED = "the address of a Ray cluster that is up"
 SENT = (CURVE, FLOW, TRACEBACK, MANIFEST)
 """Files that come back from a worker elsewhere, in the order in which they are written: a manifest means finished."""
 
@@ -61,6 +63,8 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
     """
     if find_spec("ray") is None:
         raise InputError("--engine ray", "Ray is not installed", "it: pip install 'advmdp[ray]'")
+    if address is not None:
+        _check_address(address)
 
     def engine(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
         if tasks:
@@ -68,6 +72,16 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
                 yield from _Driver(ray, tasks, at_once or WINDOW).events()
 
     return engine
+
+
+def _check_address(address: str) -> None:
+    """Ray itself would try for minutes, and say so on the terminal."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        except (OSError, OverflowError) as error:
+            raise InputError("--address", f"{address} ({error})", EXPECTED) from None
 
 
 @contextmanager
@@ -86,7 +100,7 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
             **(ours if address is None else {}),
         )  # fmt: skip
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError("--address", f"{address} ({error})", "the address of a Ray cluster that is up") from None
+        raise InputError("--address", f"{address} ({error})", EXPECTED) from None
     try:
         yield ray
     finally:
