@@ -158,8 +158,8 @@ def test_the_store_is_that_of_a_local_process(cluster, reference, tmp_path):
         assert set(kinds[1:-1]) <= {"progress"}
 
 
-def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference, tmp_path):
-    """Everything completes, nothing is lost or counted twice."""
+def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference, tmp_path, capfd):
+    """Everything completes, nothing is lost or counted twice, and Ray says nothing of it on the terminal."""
     out = tmp_path / "out"
     seen: list[Event] = []
     killed: list[tuple[int, Path]] = []
@@ -180,6 +180,7 @@ def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference
     engine = watched(make_engine(cluster.address), seen)
     summary = run_experiment(SPEC, out, engine=engine, checkpoint_seconds=OFTEN)
     killer.join()
+    assert capfd.readouterr() == ("", "")
     cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     assert len(killed) == 2
     assert (summary.finished, summary.failed) == (4, {})

@@ -42,8 +42,9 @@ __all__ = ["make_engine"]
 
 LIVES = 5
 """How many workers may die over one run; a node that dies with a run is not the run's fault, but may look like it."""
-WINDOW = 1000
-"""Runs that Ray is given at once, to keep its queue full and small."""
+WINDOW = 200
+"""Runs that Ray is given at once at least: each look at what is ready costs time for each, and a cluster grows by what
+waits for it."""
 EVERY = 0.5
 """Seconds between looks at the progress."""
 PATIENCE = 20.0
@@ -69,7 +70,8 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
     def engine(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
         if tasks:
             with _connected(address, jobs) as ray:
-                yield from _Driver(ray, tasks, at_once or WINDOW).events()
+                most = max(WINDOW, 4 * int(ray.cluster_resources().get("CPU", 0)))
+                yield from _Driver(ray, tasks, at_once or most).events()
 
     return engine
 
@@ -102,9 +104,26 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError("--address", f"{address} ({error})", EXPECTED) from None
     try:
-        yield ray
+        with _silenced():
+            yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """No reports of dead nodes on standard output: they are expected, and Ray has no setting against them."""
+    from ray._private import worker
+
+    said = getattr(worker, "print_to_stdstream", None)
+    if said is None:  # another version of Ray: it may talk
+        yield
+        return
+    worker.print_to_stdstream = lambda *given, **named: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = said
 
 
 class _Answer(NamedTuple):
