@@ -188,6 +188,26 @@ def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference
     assert contents(out) == reference
 
 
+def test_a_run_that_costs_worker_after_worker_is_given_up(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_engine, "LIVES", 2)
+    out, killed = tmp_path / "out", []
+
+    def kill() -> None:
+        for _ in range(2):
+            killed.append(frozen_in_mid_run(out, killed))
+            os.kill(killed[-1][0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    spec = SPEC.model_copy(update={"seeds": (0,)})
+    summary = run_experiment(spec, out, engine=make_engine(cluster.address), checkpoint_seconds=OFTEN)
+    killer.join()
+    (run,) = runs_of(spec)
+    assert summary.failed.keys() == {run.folder}
+    assert "its process died 2 times" in summary.failed[run.folder]
+    assert Store(out).state(run) == "failed"
+
+
 def test_a_driver_is_killed_and_another_goes_on(cluster, reference, tmp_path):
     out = tmp_path / "out"
     (tmp_path / "driver.py").write_text(DRIVER)
@@ -272,6 +292,15 @@ def test_a_stopped_experiment_leaves_checkpoints(cluster, reference, tmp_path):
     assert not in_mid_run(tmp_path / "out")
     assert run_experiment(SPEC, tmp_path / "out", resume=True).good
     assert contents(tmp_path / "out") == reference
+
+
+def test_a_worker_with_another_version_does_not_play(tmp_path):
+    """There the identity of the run, and so the name of its folder, is another."""
+    task = Task(7, runs_of(SPEC)[0].to_json(), str(tmp_path / "runs" / "another"), 1.0)
+    event, files, _ = ray_engine._play(tuple(task), "token", {}, None)
+    assert (event.run, event.kind) == (7, "failed")
+    assert "on a worker; expected the same as here" in event.why
+    assert list(files) == [TRACEBACK]
 
 
 def test_without_ray_it_says_how_to_get_it(monkeypatch):
