@@ -28,7 +28,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest -q -n auto --durations=5
+	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5
 
 bench: $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks
