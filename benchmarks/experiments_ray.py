@@ -1,8 +1,8 @@
 """What it costs to hand a run to Ray: a thousand short ones, from the spec to the store, beside local processes.
 
-The runs are the same and so is the disk; what differs is who hands them out.  The time until the first run is done is
-told apart: a cluster, and each worker, must first start and import the library.  Then the same runs are handed out once
-more: all are finished, and what is left is the handing out.
+The runs are the same and so is the disk; what differs is who hands them out.  The time until the first run is
+done is told apart: a cluster, and each worker, must first start and import the library.  Then the same runs are
+handed out once more: all are finished, and what is left is the handing out.
 """
 
 import tempfile
@@ -27,16 +27,23 @@ def main(console: Console) -> None:
     table = {"worlds": [world], "losses": losses, "learners": learners, "horizons": [50], "seeds": RUNS}
     spec = Spec.model_validate(table)
     shown = Table(title=f"{RUNS:,} runs of 50 episodes, {JOBS} at once")
-    for column in ("engine", "until the first is done, s", "the others, s", "runs a second", "finished ones a second"):
+    for column in (
+        "engine",
+        "until the first is done, s",
+        "the others, s",
+        "runs a second",
+        "finished ones a second",
+    ):
         shown.add_column(column, justify="left" if column == "engine" else "right")
     for name, engine in (("processes", processes), ("ray", make_engine())):
         first, rest, again = timed(spec, engine)
-        shown.add_row(name, f"{first:.1f}", f"{rest:.1f}", f"{(RUNS - 1) / rest:,.0f}", f"{(RUNS - 1) / again:,.0f}")
+        speeds = [f"{(RUNS - 1) / seconds:,.0f}" for seconds in (rest, again)]
+        shown.add_row(name, f"{first:.1f}", f"{rest:.1f}", *speeds)
     console.print(shown)
 
 
 def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
-    """Seconds until the first run was done, from then until the last was, and that again when there is none to play."""
+    """Seconds until the first run was done, from then to the last, and that again when none is left to play."""
     when: list[float] = []
     kept: list[Task] = []
 

@@ -1,13 +1,15 @@
-"""Who plays the runs of an experiment: a Ray cluster, given by its address, or one of this machine for the occasion.
+"""Who plays the runs of an experiment: a Ray cluster, given by its address, or made for it on this machine.
 
-A run is one task for one core, whose compiled code is told to use one thread.  Where the worker sees the store's folder
-it plays straight into it, so that checkpoints outlive workers and nodes; elsewhere it plays in a folder of its own and
-sends the finished files, which are then written here.  Files that a spec names are sent to workers that lack them.
+A run is one task for one core, whose compiled code is told to use one thread.  Where the worker sees the
+store's folder it plays straight into it, so that checkpoints outlive workers and nodes; elsewhere it plays in a
+folder of its own and sends the finished files, which are then written here.  Files that a spec names are sent
+to workers that lack them.
 
-A task that is lost with its worker or its node is sent out again by us, not by Ray: Ray counts both alike, and would
-either give up on a run whose nodes are taken away or play one that kills its process for ever.  Here the loss of a node
-counts for nothing, and a run is failed when it has cost several workers.  The driver holds nothing that is not in the
-store: when it dies Ray ends its tasks, and the next one goes on from the checkpoints.
+A task that is lost with its worker or its node is sent out again by us, not by Ray: Ray counts both alike, and
+would either give up on a run whose nodes are taken away or play one that kills its process for ever.  Here the
+loss of a node counts for nothing, and a run is failed when it has cost several workers.  The driver holds
+nothing that is not in the store: when it dies Ray ends its tasks, and the next one goes on from the
+checkpoints.
 
 Progress goes through a small actor.  It is only for show: no run waits for it, or fails with it.
 """
@@ -41,10 +43,10 @@ from advmdp.files import write_bytes
 __all__ = ["make_engine"]
 
 LIVES = 5
-"""How many workers may die over one run; a node that dies with a run is not the run's fault, but may look like it."""
+"""How many workers may die over one run; more than two, since a dying node can look like a dying worker."""
 WINDOW = 200
-"""Runs that Ray is given at once at least: each look at what is ready costs time for each, and a cluster grows by what
-waits for it."""
+"""Runs that Ray is given at once at least: each look at what is ready costs time for each of them, and a cluster
+grows by what waits for it."""
 EVERY = 0.5
 """Seconds between looks at the progress."""
 PATIENCE = 20.0
@@ -53,14 +55,14 @@ STORE = 100 * 2**20
 """Bytes of shared memory that a cluster of our own sets aside: results are small."""
 EXPECTED = "the address of a Ray cluster that is up"
 SENT = (CURVE, FLOW, TRACEBACK, MANIFEST)
-"""Files that come back from a worker elsewhere, in the order in which they are written: a manifest means finished."""
+"""Files that come back from a worker elsewhere, in the order of writing: a manifest means finished."""
 
 
 def make_engine(address: str | None = None, at_once: int | None = None) -> Engine:
-    """The engine of the cluster at ``address``, or without one of a cluster of this machine with a core for each job.
+    """The engine of the cluster at ``address``; without one, of a cluster made here with a core for each job.
 
-    A cluster that is given plays as much at once as it has cores, whatever the number of jobs, unless ``at_once`` says
-    less.  Where the process is connected to a cluster already, that is the one.
+    A cluster that is given plays as much at once as it has cores, whatever the number of jobs, unless ``at_once``
+    says less.  Where the process is connected to a cluster already, that is the one.
     """
     if find_spec("ray") is None:
         raise InputError("--engine ray", "Ray is not installed", "it: pip install 'advmdp[ray]'")
@@ -127,7 +129,7 @@ def _silenced() -> Iterator[None]:
 
 
 class _Answer(NamedTuple):
-    """What a worker says of a task: what became of it, the files if it played elsewhere, and those it would need."""
+    """What a worker says of a task: what became of it, the files if it played elsewhere, those it lacks."""
 
     event: Event
     files: Mapping[str, bytes] = {}
@@ -304,7 +306,7 @@ def _teller(board: Any, number: int) -> Callable[[float], None]:
 
 
 def _token(folder: Path) -> str:
-    """What tells whether the store of this run's folder is the same one here and there: its index, as it is on disk.
+    """What tells whether the store of a run's folder is the same here and there: its index, as it is on disk.
 
     Another folder of the same name, or a copy, has another; where one shared folder shows itself differently on two
     machines, or cannot be written to, files are sent though they need not be, which is right as well.
