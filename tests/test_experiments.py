@@ -356,6 +356,30 @@ def test_one_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
         run_experiment(read_spec(path), out)
 
 
+def test_the_same_run_under_two_labels_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace('name = "FPOP"\nlabel = "perturbed"', 'name = "OSSP"\nlabel = "again"')
+    with pytest.raises(am.InputError, match="'OSSP' and 'again' are the same run"):
+        run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
+
+
+def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) -> None:
+    recorded(tmp_path, 300)
+    spec = read_spec(spec_file(tmp_path, FAILING))
+    recorded(tmp_path, 301)
+    with pytest.raises(am.InputError, match="a file that has changed since the spec was read"):
+        run_experiment(spec, tmp_path / "out")
+
+
+def test_a_second_process_changes_nothing(tmp_path: Path) -> None:
+    path, out = spec_file(tmp_path), tmp_path / "out"
+    run_experiment(read_spec(path), out)
+    before = contents(out)
+    changed = spec_file(tmp_path, GOOD.replace("seeds = 2", "seeds = 3"))
+    with Store(out).locked(), pytest.raises(am.InputError, match="another process"):
+        run_experiment(read_spec(changed), out, resume=True)
+    assert contents(out) == before
+
+
 # The command line
 
 

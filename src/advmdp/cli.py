@@ -88,7 +88,10 @@ def verify(
 def run(
     spec: Annotated[Path, typer.Argument(help="The experiment, in TOML; 'advmdp list' names what it can be made of.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")],
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs are played at once.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="How many runs at once: 1, or all that a cluster has cores for."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what is finished, go on with the rest.")] = False,
     engine: Annotated[
         EngineName, typer.Option(help="Who plays: processes of this machine, or a Ray cluster.")
@@ -105,7 +108,7 @@ def run(
 
     with _told_plainly():
         if dry_run:
-            command.plan(spec, out, jobs, Console())
+            command.plan(spec, out, jobs or 1, Console())
             return
         good = command.play(
             spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine.value, address=address,

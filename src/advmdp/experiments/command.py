@@ -54,14 +54,14 @@ def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
 
 
 def play(
-    path: Path, out: Path, *, jobs: int, resume: bool, fail_fast: bool, engine: str, address: str | None,
+    path: Path, out: Path, *, jobs: int | None, resume: bool, fail_fast: bool, engine: str, address: str | None,
     checkpoint_seconds: float, console: Console,
 ) -> bool:  # fmt: skip
     """Play it, and say what became of it; whether every run has its result."""
     spec = read_spec(path)
     try:
         summary = run_experiment(
-            spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=_engine(engine, address),
+            spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=_engine(engine, address, jobs),
             console=console, checkpoint_seconds=checkpoint_seconds,
         )  # fmt: skip
     except KeyboardInterrupt:
@@ -76,12 +76,12 @@ def play(
     return summary.good
 
 
-def _engine(name: str, address: str | None) -> Engine:
+def _engine(name: str, address: str | None, at_once: int | None) -> Engine:
     if name == "local":
         return processes
     from advmdp.experiments.ray_engine import make_engine
 
-    return make_engine(address)
+    return make_engine(address, at_once)
 
 
 def catalogue(what: str | None, console: Console) -> None:

@@ -4,7 +4,8 @@ An engine is handed runs with their folders and gives :class:`Event`s as they ha
 the run itself, so who plays it, when and beside what changes nothing.
 
 Processes are started afresh (spawned), live for many runs, and share the cores: compiled code and Polars in each get
-their part of them.  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
+their part of them.  (A script that calls this must be guarded by ``if __name__ == "__main__"``, or every process would
+run it again.)  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
 if that one dies too.
 """
 
@@ -16,7 +17,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -94,7 +95,8 @@ def processes(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
                 for worker in workers:
                     if worker.task is None and waiting:
                         worker.task = waiting.popleft()
-                        _say(worker.pipe, worker.task)
+                        with suppress(OSError):  # it died in its sleep, which is heard below
+                            _say(worker.pipe, worker.task)
                         yield Event(worker.task.number, "begun")
                 for ready in wait([worker.pipe for worker in workers if worker.task]):
                     worker = next(one for one in workers if one.pipe is ready)
@@ -118,7 +120,10 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
             return
         code = worker.process.exitcode or 0
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        yield Event(task.number, "failed", why=f"its process died {LIVES} times, the last time by {name}")
+        why = f"its process died {LIVES} times, the last time by {name}"
+        with suppress(OSError):
+            (Path(task.folder) / TRACEBACK).write_text(f"{why}\n")
+        yield Event(task.number, "failed", why=why)
         return
     if event.kind in ("finished", "failed", "storage"):
         worker.task = None

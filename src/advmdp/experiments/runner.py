@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from advmdp.arrays import whole
-from advmdp.errors import StorageError
+from advmdp.errors import InputError, StorageError
 from advmdp.experiments.engines import Event, Task, processes
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import Spec
@@ -36,11 +36,13 @@ class Summary:
     failed: dict[str, str]
     """Why, by the run's folder."""
     left_over: list[str]
+    unfinished: int = 0
+    """Failed, or not come to."""
 
     @property
     def good(self) -> bool:
         """Whether every run has its result."""
-        return not self.failed
+        return self.unfinished == 0
 
 
 def run_experiment(
@@ -61,15 +63,15 @@ def run_experiment(
     """
     runs, store = runs_of(spec), Store(out)
     check(spec)
-    store.begin(spec, runs, resume)
     with store.locked():
+        store.begin(spec, runs, resume)
         todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
         tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
         events = engine(tasks, whole("jobs", jobs, 1))
         with closing(events), _bars(console or Console(stderr=True), runs, todo) as show:
             failed = _followed(events, runs, show, fail_fast)
         finished = sum(store.state(runs[i]) == "finished" for i in todo)
-    return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs))
+    return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs), len(todo) - finished)
 
 
 def _followed(
@@ -91,8 +93,13 @@ def _followed(
 
 def check(spec: Spec) -> None:
     """Make everything once, so that what does not fit is said before anything is played."""
-    seen = set()
+    known: dict[str, Run] = {}
     for run in runs_of(spec):
+        if (other := known.setdefault(run.identity, run)) is not run:
+            same = f"{other.learner.shown!r} and {run.learner.shown!r} are the same run, {run.folder}"
+            raise InputError(spec.name, same, "each world, losses and learner once")
+    seen = set()
+    for run in known.values():
         kind = (run.world, run.losses, repr(run.learner))
         if kind not in seen:
             seen.add(kind)

@@ -20,7 +20,7 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from io import BytesIO
 from itertools import product
@@ -132,7 +132,7 @@ class Run:
         """The losses."""
         losses = self.losses
         if isinstance(losses, ReplayLosses):
-            return kinds_of_losses.Replay(sk, losses.file, rescale=losses.rescale)
+            return kinds_of_losses.Replay(sk, _unchanged(losses), rescale=losses.rescale)
         kind: Callable[..., Losses] = getattr(kinds_of_losses, losses.kind.capitalize())
         given = losses.model_dump(exclude={"kind", "seed"}, exclude_none=True)
         return kind(sk, seed=self.seed if losses.seed is None else losses.seed, **given)
@@ -221,7 +221,7 @@ def _manifest(run: Run, game: Game) -> bytes:
         "losses": repr(game.losses),
         "learner": repr(game.learner),
         "criterion": repr(game.criterion),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "versions": _versions(),
         "machine": {"system": platform.platform(), "processor": platform.machine()},
     }
     return json.dumps(about, indent=1, sort_keys=True).encode()
@@ -244,9 +244,25 @@ def _dumped(part: Any) -> dict[str, Any]:
     return table
 
 
+def _unchanged(part: FilePart) -> str:
+    """The file, which must still be what the identity says."""
+    try:
+        content = Path(part.file).read_bytes()
+    except OSError as error:
+        raise InputError(part.file, f"{error.strerror}", "the file that the spec names") from None
+    if hashlib.sha256(content).hexdigest() != part.digest:
+        raise InputError(part.file, "a file that has changed since the spec was read", "the same one, or a new start")
+    return part.file
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
 def _expanded(world: ExpandedWorld) -> MDP:
     try:
-        with np.load(world.file, allow_pickle=False) as archive:
+        with np.load(_unchanged(world), allow_pickle=False) as archive:
             transition = archive["transition"]
     except (OSError, KeyError, ValueError) as error:
         raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None

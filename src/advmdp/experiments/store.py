@@ -48,14 +48,10 @@ class Store:
         return sorted(path.name for path in there.iterdir() if path.name not in known) if there.exists() else []
 
     def begin(self, spec: Spec, runs: Sequence[Run], resume: bool) -> None:
-        """Make the folder, or take it up again, and write the index."""
+        """Write the index, of a new experiment or of one that is taken up again."""
         index = self.root / INDEX
         if index.exists() and not resume:
             raise InputError(f"{self.root}", "an experiment is there already", "another folder, or --resume to go on")
-        try:
-            (self.root / RUNS).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.root}", f"{error.strerror}", "a folder that can be made and written to") from None
         about = {"name": spec.name, "spec": spec.model_dump(mode="json"), "runs": [_entry(spec, run) for run in runs]}
         content = json.dumps(about, indent=1, sort_keys=True).encode()
         if not index.exists() or index.read_bytes() != content:
@@ -66,7 +62,11 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process at a time may run an experiment into a folder."""
+        """Only one process at a time may run an experiment into a folder, which is made if it is not there."""
+        try:
+            (self.root / RUNS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.root}", f"{error.strerror}", "a folder that can be made and written to") from None
         with lock(self.root) as mine:
             if not mine:
                 raise InputError(f"{self.root}", "another process is running this experiment", "to wait until it ends")
