@@ -132,7 +132,7 @@ def table(found: Curves, seeds: int, episodes: int) -> Table:
         cells = []
         for name in WORLDS:
             last = found[who, name][:, -1]
-            text = f"{last.mean():,.0f} ± {last.std() / np.sqrt(seeds):,.0f}"
+            text = f"{last.mean():,.0f} ± {last.std(ddof=1) / np.sqrt(seeds):,.0f}"
             cells.append(f"[green]{text}[/]" if last.mean() == least[name] else text)
         shown.add_row(who, *cells)
     return shown
@@ -215,6 +215,10 @@ def main() -> None:
     )
     parser.add_argument("--period", type=int, default=1, help="episodes between switches of the alternating losses")
     arguments = parser.parse_args()
+    if arguments.seeds < 2 or arguments.episodes < 100 or not 0.0 < arguments.turn < 1.0 or arguments.period < 1:
+        parser.error("at least 2 seeds, 100 episodes, a period of 1, and a turn between 0 and 1")
+    if arguments.out is not None and not arguments.out.parent.is_dir():
+        parser.error(f"--out: there is no folder {arguments.out.parent}")
     console = Console()
     marks, found = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
     console.print(table(found, arguments.seeds, arguments.episodes))

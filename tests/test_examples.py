@@ -36,9 +36,9 @@ def test_the_example_prints_its_table() -> None:
 
 def test_the_comparison_prints_every_learner_and_draws_its_figure(tmp_path: Path) -> None:
     out = tmp_path / "learners.png"
-    command = [sys.executable, EXAMPLES / "compare_learners.py", "--seeds", "1", "--episodes", "60", "--out", out]
+    command = [sys.executable, EXAMPLES / "compare_learners.py", "--seeds", "2", "--episodes", "100", "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Regret over 1 seeds of 60 episodes" in done.stdout
+    assert "Regret over 2 seeds of 100 episodes" in done.stdout
     assert all(name in done.stdout for name in LEARNERS)
     assert out.read_bytes().startswith(b"\x89PNG")
 

@@ -15,7 +15,7 @@ from advmdp.warm import made
 
 DENSE = am.MDP.random([1, 3, 3, 1], 2, seed=0)
 SPARSE = am.MDP.random([1, 4, 6, 4, 1], 3, seed=0, branching=2)
-EITHER = ("OREPS", "UCRL2", "REGAL", "UCBVI")
+EITHER = ("OREPS", "UCRL2", "REGAL", "UCBVI", "Uniform")
 VARIANTS = [*((name, None) for name in LEARNERS), *((name, "bandit") for name in EITHER)]
 BANDITS = [(name, kind) for name, kind in VARIANTS if kind == "bandit" or learner_class(name).sees == "bandit"]
 GUARANTEED = [variant for variant in VARIANTS if variant[0] not in ("Uniform", "FollowLeader", "ReplayLast")]
@@ -149,8 +149,18 @@ def test_declarations_are_those_of_the_algorithms() -> None:
     assert {name for name, (_, _, optimises) in told.items() if optimises == "any"} == {"UCOREPS", "OREPS"}
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("sees", "path"), ("knows", "P"), ("optimises", "all"), ("assumes", "none")]
+)
+def test_a_class_that_declares_what_can_not_be_is_refused_when_it_is_made(name: str, value: str) -> None:
+    with pytest.raises(am.InputError, match=f"{name} of the class Typo: '{value}'; expected one of "):
+        type("Typo", (am.Uniform,), {name: value})
+
+
 def test_those_that_fit_are_named() -> None:
-    assert fitting("bandit", "skeleton") == "UOBREPS, UCRL2, REGAL, UCBVI"
+    names = ("UCRL2", "REGAL", "UCBVI", "Uniform")
+    untold = ", ".join(["UOBREPS", *(f"{name}(feedback='bandit')" for name in names)])
+    assert fitting("bandit", "skeleton") == untold
     assert fitting("full", "skeleton", "any") == "UCOREPS"
     assert fitting("full", "dynamics", "any") == "UCOREPS, OREPS"
     assert fitting("bandit", "dynamics", "any") == "no learner of this library"
@@ -159,14 +169,14 @@ def test_those_that_fit_are_named() -> None:
 
 REFUSED = [
     (lambda sk: am.OREPS(DENSE, 5, am.Risk(0.5, 2.0)), {"feedback": "bandit"}, "no learner of this library$"),
-    (lambda sk: am.UCOREPS(sk, 10), {"feedback": "bandit"}, "UCOREPS, which must see the whole loss.*UOBREPS, OSSP"),
+    (lambda sk: am.UCOREPS(sk, 10), {"feedback": "bandit"},  r"UCOREPS, which must see.*OREPS\(.*\), UOBREPS, OSSP"),
     (
         am.UCRL2,
         {"feedback": "bandit", "dynamics": "unknown"},
-        r"UOBREPS, UCRL2, REGAL, UCBVI \(UCRL2 with feedback='bandit' too\)",
+        r"UOBREPS, UCRL2\(feedback='bandit'\), REGAL",
     ),
     (lambda sk: am.MDPE(DENSE, 10), {"dynamics": "unknown"}, "MDPE, which must know.*UCOREPS, UOBREPS, FPOP"),
-    (lambda sk: am.OSSP(DENSE, 10), {"dynamics": "unknown"}, "skeleton: UOBREPS, UCRL2, REGAL, UCBVI$"),
+    (lambda sk: am.OSSP(DENSE, 10), {"dynamics": "unknown"}, r"skeleton: UOBREPS, UCRL2\(feedback.*Uniform"),
     (
         lambda sk: am.OREPS(am.MDP.random([1, 3, 3, 1], 2, seed=1), 10),
         {},
@@ -228,7 +238,7 @@ def test_those_that_know_the_dynamics_must_be_told_them(name: str) -> None:
 
 
 def test_what_is_suggested_gets_by_on_the_same_feedback() -> None:
-    with pytest.raises(am.InputError, match="told; UOBREPS, UCRL2, REGAL, UCBVI need not be"):
+    with pytest.raises(am.InputError, match="told; UOBREPS, UCRL2.*, Uniform.* need not be"):
         am.OREPS(DENSE.skeleton, 5, feedback="bandit")
 
 
@@ -297,6 +307,7 @@ BAD = [
     (lambda: am.UCRL2(DENSE.skeleton, confidence_scale=0.0), "confidence_scale"),
     (lambda: am.REGAL(DENSE.skeleton, span=-1.0), "span"),
     (lambda: am.REGAL(DENSE.skeleton, span="wide"), "span"),
+    (lambda: am.REGAL(DENSE.skeleton, 2000), "span"),
     (lambda: am.UCBVI(DENSE.skeleton, "long"), "horizon"),
 ]
 

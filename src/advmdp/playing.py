@@ -143,9 +143,8 @@ def _fit(
     granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
     optimises: Literal["any", "total"] = "total" if total else "any"
     if feedback == "bandit" and learner.feedback == "full":
-        hint = f" ({name} with feedback='bandit' too)" if "bandit" in learner.sees and total else ""
         given = f"{name}, which must see the whole loss, in a game that shows the losses along the path"
-        raise InputError("learner", given, f"one that sees no more: {fitting('bandit', granted, optimises)}{hint}")
+        raise InputError("learner", given, f"one that sees no more: {fitting('bandit', granted, optimises)}")
     if granted == "skeleton" and learner.mdp is not None:
         others = fitting(feedback or learner.feedback, granted, optimises)
         given = f"{name}, which must know the dynamics, in a game where they are unknown"

@@ -55,6 +55,15 @@ LEARNERS = {
 """The learners of this library, and where they live."""
 
 
+DECLARED = {
+    "knows": ("skeleton", "dynamics"),
+    "sees": ("full", "bandit", "full or bandit"),
+    "optimises": ("any", "total"),
+    "assumes": ("arbitrary", "oblivious", "stochastic"),
+}
+"""What a class of learners says of itself, and what it can say."""
+
+
 class Learner(ABC):
     """Chooses a policy for the next episode and learns from how it went."""
 
@@ -66,6 +75,13 @@ class Learner(ABC):
     """Any criterion (of losses that it sees in full), or the total loss only."""
     assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
     """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, possible in DECLARED.items():
+            if getattr(cls, name) not in possible:
+                expected = f"one of {', '.join(map(repr, possible))}"
+                raise InputError(f"{name} of the class {cls.__name__}", f"{getattr(cls, name)!r}", expected)
 
     def __init__(
         self, told: Skeleton | MDP, criterion: Criterion | None = None, feedback: Feedback | None = None
@@ -229,7 +245,8 @@ def fitting(
         enough = (kind.knows == "skeleton" or knows == "dynamics") and (feedback != "bandit" or "bandit" in kind.sees)
         able = optimises == "total" or (kind.optimises == "any" and feedback != "bandit")
         if enough and able:
-            names.append(name)
+            asked = feedback == "bandit" and kind.sees == "full or bandit"
+            names.append(f"{name}(feedback='bandit')" if asked else name)
     return ", ".join(names) if names else "no learner of this library"
 
 

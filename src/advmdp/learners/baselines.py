@@ -1,4 +1,5 @@
-"""Baselines: what anyone would try first.  They know the skeleton, see the whole loss and have no guarantee.
+"""Baselines: what anyone would try first.  They know the skeleton and have no guarantee; all but the first see the
+whole loss.
 
 Uniform         chooses at random, always.
 FollowLeader    plays what would have been best so far: the best response to l_1 + ... + l_t.
@@ -19,6 +20,7 @@ from advmdp.compiled import compiled
 from advmdp.confidence import tally
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
+from advmdp.learners.base import Feedback
 from advmdp.learners.episode import Block, World, enter
 from advmdp.learners.tabular import Tabular
 from advmdp.occupancy_measures import improve
@@ -49,8 +51,10 @@ class Baseline(Tabular):
     """What is left of earlier losses when a new one is added."""
     responds = True
 
-    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None) -> None:
-        super().__init__(skeleton, criterion)
+    def __init__(
+        self, skeleton: Skeleton, criterion: Criterion | None = None, feedback: Feedback | None = None
+    ) -> None:
+        super().__init__(skeleton, criterion, feedback)
         sk = self.skeleton
         n = sk.num_transitions
         uniform_rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))
@@ -70,9 +74,17 @@ class Baseline(Tabular):
 
 
 class Uniform(Baseline):
-    """Chooses at random."""
+    """Chooses at random, and looks at nothing."""
 
+    sees = "full or bandit"
     responds = False
+
+    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None, feedback: Feedback = "full") -> None:
+        super().__init__(skeleton, criterion, feedback)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"feedback": self.feedback}
 
 
 class FollowLeader(Baseline):

@@ -14,10 +14,9 @@ Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the 
 the learner cannot know, and :meth:`REGAL.bound` takes it at its word.
 """
 
-from math import inf
 from typing import Any
 
-from advmdp.arrays import is_number
+from advmdp.arrays import expect, is_number
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
@@ -39,8 +38,9 @@ class REGAL(UCRL2):
         delta: float = 0.05,
         confidence_scale: float = 1.0,
     ) -> None:
-        if not is_number(span) or not 0.0 <= span < inf:
-            raise InputError("span", f"{span!r}", "a number, 0 or more")
+        most = expect(Skeleton, skeleton, "skeleton").num_layers
+        if not is_number(span) or not 0.0 <= span <= most:
+            raise InputError("span", f"{span!r}", f"a number from 0 to {most}, the most that values can differ by")
         self.span = float(span)
         super().__init__(skeleton, criterion, feedback, delta, confidence_scale)
 

@@ -55,7 +55,7 @@ class UCBVI(Tabular):
     """Backward induction in the estimated world, with a bonus for what is little known; for stochastic losses.
 
     ``horizon`` is T.  ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies the bonus, below 1 at the
-    cost of the guarantee: as it stands nothing is learned for hundreds of visits to a pair, and 0.01 to 0.1 pays.
+    cost of the guarantee: as it stands nothing is learned for hundreds of visits to a pair, and 0.003 to 0.1 pays.
     """
 
     sees = "full or bandit"
