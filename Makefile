@@ -46,8 +46,13 @@ PEER_PIP := -m pip install --quiet --disable-pip-version-check
 	.venv-peers/scool/bin/python $(PEER_PIP) --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
 	@touch $@
 
+# The report as a reader sees it, in a browser that asks the network nothing.
+CHROMIUM := chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars \
+	--disable-background-networking --disable-component-update --disable-sync --user-data-dir=/tmp/advmdp-chromium
 figures: $(READY)
-	$(BIN)/advmdp demo --out docs/figures
+	$(BIN)/advmdp demo --out advmdp-demo
+	cp advmdp-demo/flow.png docs/figures/flow.png
+	$(CHROMIUM) --window-size=1366,1500 --screenshot=docs/figures/report.png file://$(CURDIR)/advmdp-demo/report.html
 	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
 
 clean:

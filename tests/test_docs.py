@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import advmdp as am
+from advmdp.experiments.spec import PARTS, read_spec
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,7 +30,9 @@ def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    for spec in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL):
+        Path("spec.toml").write_text(spec)  # as the reader is told to
+    names: dict = {"__name__": "__main__"}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(compile(code, page.name, "exec"), names)
 
@@ -85,3 +88,27 @@ def test_the_error_shown_in_the_guide_is_the_one_raised() -> None:
     with pytest.raises(am.ModelError) as caught:
         am.MDP.from_steps([("home", "bus", "work", 0.9)])
     assert str(caught.value) in (ROOT / "docs" / "model.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("confidence_scale = 0.2", "scale = 0.2"), ('kind = "adaptive"', 'kind = "adaptve"')]
+)
+def test_the_errors_shown_for_a_spec_are_those_raised(
+    right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    (spec,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert right in spec
+    Path("spec.toml").write_text(spec.replace(right, wrong))
+    with pytest.raises(am.InputError) as caught:
+        read_spec("spec.toml")
+    assert f"error: {caught.value}\n" in text
+
+
+def test_the_table_of_specs_names_every_kind_and_field() -> None:
+    table = (ROOT / "docs" / "experiments.md").read_text().partition("## What a spec can hold")[2]
+    for kind, part in PARTS.items():
+        fields = [name for name in part.model_fields if name not in ("kind", "digest")]
+        for name in (kind, *fields):
+            assert f"`{name}`" in table, f"{kind}: {name}"

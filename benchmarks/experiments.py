@@ -1,0 +1,181 @@
+"""What an experiment costs beyond its games: the runner beside ``play``, a thousand short runs, a large report.
+
+Aim: a run of about ten seconds takes at most 5% longer through the runner.  The start of a process is paid once for
+all the runs that it plays: an experiment of a single run pays all of it, so that is counted, and also told apart.
+On a busy machine both kinds of seconds vary by more than what is measured, those of the clock the most.
+"""
+
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+import advmdp as am
+from advmdp.experiments.engines import Event, Task, processes
+from advmdp.experiments.ray_engine import make_engine
+from advmdp.experiments.report import write_report
+from advmdp.experiments.runner import Engine, run_experiment
+from advmdp.experiments.runs import CURVE, MANIFEST, Run, play_run, runs_of
+from advmdp.experiments.spec import Spec
+from advmdp.regret import marks
+
+WORLD = {"kind": "random", "layers": (1, 5, 5, 5, 5, 1), "actions": 4}
+ADAPTIVE = {"kind": "adaptive", "strength": 0.8}
+LONG, REPEATS = 10.0, 3
+RUNS, JOBS = 1000, 2
+HORIZON, PLAYED, SEEDS = 10**6, 2000, 20
+LEARNERS = ("UCOREPS", "OREPS", "UCRL2", "FollowLeader", "Uniform")
+
+
+def main(console: Console) -> None:
+    overhead(console)
+    many(console)
+    large_report(console)
+
+
+def make_spec(learners: Sequence[str], horizon: int, seeds: int = 1, **more: Any) -> Spec:
+    table = {"worlds": [WORLD], "losses": [ADAPTIVE], "learners": [{"name": name} for name in learners]}
+    return Spec.model_validate({**table, "horizons": [horizon], "seeds": seeds, **more})
+
+
+def overhead(console: Console) -> None:
+    """One run through the runner, from the spec to the store, beside the game alone; each the best of several.
+
+    What the runner costs whatever the length of the run is what a run of one episode takes: the start of a process,
+    its imports, compiled code read from the disk, a trial of what the spec says, and files.
+    """
+    short = 20_000
+    playing(make_spec(["UCOREPS"], 100))
+    horizon = int(short * LONG / playing(make_spec(["UCOREPS"], short))[1])
+    spec, least = make_spec(["UCOREPS"], horizon), make_spec(["UCOREPS"], 1)
+    # In turns: a noisy neighbour meets all of them.
+    taken = np.array([[playing(spec), running(spec), running(least)] for _ in range(REPEATS)]).min(axis=0)
+    table = Table(title=f"one run of {horizon:,} episodes, -j 1, the best of {REPEATS}")
+    table.add_column("seconds")
+    for column in ("play alone", "runner", "more", "a run of one episode", "more without that"):
+        table.add_column(column, justify="right")
+    for name, (alone, through, fixed) in zip(("of the clock", "of processors"), taken.T, strict=True):
+        more, rest = through / alone - 1.0, (through - fixed) / alone - 1.0
+        table.add_row(name, f"{alone:.2f}", f"{through:.2f}", f"{more:+.1%}", f"{fixed:.2f}", f"{rest:+.1%}")
+    console.print(table)
+
+
+def playing(spec: Spec) -> tuple[float, float]:
+    """Seconds of the games of a spec, here and without a store: of the clock, and of processors."""
+    begin = _clocks()
+    for run in runs_of(spec):
+        mdp = run.make_world()
+        am.play(mdp, run.make_losses(mdp.skeleton), run.make_learner(mdp), run.horizon, run.seed)
+    return _since(begin)
+
+
+def running(spec: Spec) -> tuple[float, float]:
+    """Seconds from a spec to its store."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = _clocks()
+        assert run_experiment(spec, Path(folder) / "out").good
+        return _since(begin)
+
+
+def _clocks() -> tuple[float, float]:
+    """The time, and what this process and those it has waited for have used of processors."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return time.perf_counter(), sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _since(begin: tuple[float, float]) -> tuple[float, float]:
+    clock, used = _clocks()
+    return clock - begin[0], used - begin[1]
+
+
+def many(console: Console) -> None:
+    """A thousand short runs: what it costs to hand one out, and to keep what it brings.
+
+    The runs are the same and so is the disk; what differs is who hands them out.  The time until the first run is
+    done is told apart: a cluster, and each worker, must first start and import the library.  Then the same runs are
+    handed out once more: all are finished, and what is left is the handing out.
+    """
+    world = {"kind": "random", "layers": (1, 2, 1), "actions": 2}
+    spec = make_spec(["OREPS"], 50, RUNS, worlds=[world], losses=[{"kind": "stochastic"}])
+    shown = Table(title=f"{RUNS:,} runs of 50 episodes, {JOBS} at once")
+    shown.add_column("engine")
+    for column in ("until the first is done, s", "the others, s", "runs a second", "finished ones a second"):
+        shown.add_column(column, justify="right")
+    for name, engine in (("processes", processes), ("ray", make_engine())):
+        first, rest, again = timed(spec, engine)
+        speeds = [f"{(RUNS - 1) / seconds:,.0f}" for seconds in (rest, again)]
+        shown.add_row(name, f"{first:.1f}", f"{rest:.1f}", *speeds)
+    console.print(shown)
+
+
+def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
+    """Seconds until the first run was done, from then to the last, and that again when none is left to play."""
+    when: list[float] = []
+    kept: list[Task] = []
+
+    def watched(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+        kept[:] = tasks
+        when[:] = [time.perf_counter()]
+        for event in engine(tasks, jobs):
+            if event.kind == "finished":
+                when.append(time.perf_counter())
+            yield event
+
+    with tempfile.TemporaryDirectory() as folder:
+        summary = run_experiment(spec, Path(folder) / "out", jobs=JOBS, engine=watched)
+        assert summary.finished == len(when) - 1 == RUNS
+        first, rest = when[1] - when[0], when[-1] - when[1]
+        for _ in watched(list(kept), JOBS):
+            pass
+    return first, rest, when[-1] - when[1]
+
+
+def large_report(console: Console) -> None:
+    """The report of a hundred runs of a million episodes, of which only some thousand each are played here.
+
+    A store has as many rows for a million as its marks say, so curves of the short games are drawn out to these.
+    """
+    spec = make_spec(LEARNERS, HORIZON, SEEDS)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "out"
+        assert run_experiment(spec, root, engine=drawn_out).good
+        taken = []
+        for _ in range(REPEATS):
+            begin = time.perf_counter()
+            page = write_report(root)
+            taken.append(time.perf_counter() - begin)
+        size = page.stat().st_size
+        store = sum(path.stat().st_size for path in (root / "runs").rglob("*") if path.is_file())
+    table = Table(title=f"the report of {len(runs_of(spec))} runs of {HORIZON:,} episodes")
+    for column in ("first time, s", f"best of {REPEATS}, s", "report, MB", "store, MB"):
+        table.add_column(column, justify="right")
+    table.add_row(f"{taken[0]:.2f}", f"{min(taken):.2f}", f"{size / 1e6:.2f}", f"{store / 1e6:.2f}")
+    console.print(table)
+
+
+def drawn_out(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+    """An engine that plays the first episodes of each run, and writes them down as if they were all."""
+    at = marks(HORIZON)
+    for task in tasks:
+        run, folder = Run.from_json(task.run), Path(task.folder)
+        play_run(replace(run, horizon=PLAYED), folder)
+        short = pl.read_parquet(folder / CURVE)
+        where = np.linspace(0, len(short) - 1, len(at))
+        longer = {name: np.interp(where, np.arange(len(short)), short[name].to_numpy()) for name in short.columns}
+        more = np.sqrt(HORIZON / PLAYED)  # about how regret grows; the digits are what counts here
+        frame = pl.DataFrame({name: values * more for name, values in longer.items()} | {"episode": at})
+        kinds = {name: kind for name, kind in short.schema.items() if kind.is_integer()}
+        frame.cast(kinds).write_parquet(folder / CURVE)
+        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest |= {"identity": run.identity, "run": run.description}
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+        yield Event(task.number, "finished")
