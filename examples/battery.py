@@ -2,7 +2,7 @@
 
     python examples/battery.py                      5 seeds of 1,000 days with generated prices: half a minute
     python examples/battery.py --zones 3            one order for three zones; the dearest of each day counts
-    python examples/battery.py --risk 0.2           dear hours weigh more: a dial from 0 (hours) to 1 (days)
+    python examples/battery.py --risk 2             a dial: the larger it is, the less a single hour may cost
     python examples/battery.py --csv prices.csv     your own prices: day,hour,price or day,hour,north,south,...
 
 Generated prices come in two kinds: those that persist, each day much like the last, and those of which two days in
@@ -83,7 +83,7 @@ def regrets(
     rows: dict[tuple[str, str], list[float]] = {}
     best: dict[str, list[float]] = {}
     for world, scenario in found.items():
-        criterion = scenario.criterion if risk is None else am.Risk(alpha=risk)
+        criterion = scenario.criterion if risk is None else am.Risk(alpha=0.0, c=risk)
         for seed in range(1, seeds + 1):  # 0 is the seed on which the practical parameters were chosen
             losses = scenario.losses_from(seed)
             for name, learner in learners(scenario, criterion, days).items():
@@ -117,15 +117,17 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--zones", type=int, default=1)
-    parser.add_argument("--risk", type=float, help="alpha of the risk criterion, 0 to 1; one zone only")
+    parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
     arguments = parser.parse_args()
-    found = worlds(arguments.zones, arguments.csv)
-    several = any(scenario.criterion == am.WorstCase() for scenario in found.values())
-    if several and arguments.risk is not None:
-        parser.error("--risk is for one zone")
-    days = next(iter(found.values())).episodes or arguments.days
-    rows, best, last = regrets(found, days, arguments.seeds, arguments.risk)
+    try:
+        found = worlds(arguments.zones, arguments.csv)
+        if arguments.risk is not None and next(iter(found.values())).criterion == am.WorstCase():
+            parser.error("--risk is for one zone")
+        days = next(iter(found.values())).episodes or arguments.days
+        rows, best, last = regrets(found, days, arguments.seeds, arguments.risk)
+    except am.InputError as error:
+        parser.error(str(error))
     unit = "in money" if arguments.risk is None else "in risk"
     table = Table(title=f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days")
     table.add_column("learner")

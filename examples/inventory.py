@@ -75,9 +75,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
     arguments = parser.parse_args()
-    found = worlds(arguments.csv)
-    weeks = next(iter(found.values())).episodes or arguments.weeks
-    rows, best, last = regrets(found, weeks, arguments.seeds)
+    try:
+        found = worlds(arguments.csv)
+        weeks = next(iter(found.values())).episodes or arguments.weeks
+        rows, best, last = regrets(found, weeks, arguments.seeds)
+    except am.InputError as error:
+        parser.error(str(error))
     table = Table(title=f"Regret of a week in money: {arguments.seeds} seeds of {weeks:,} weeks")
     table.add_column("learner")
     for world in found:

@@ -224,12 +224,18 @@ def test_uc_o_reps_learns_the_battery_for_the_worst_zone() -> None:
     assert 0.0 < per_episode[1] < 0.3 * per_episode[0]
 
 
-def test_one_zone_takes_a_risk_dial() -> None:
+def test_the_risk_dial_trades_the_days_cost_for_that_of_its_dearest_hour() -> None:
     scenario = make_scenario("battery", hours=8, capacity=2)
-    sk = scenario.mdp.skeleton
-    for alpha in (0.0, 1.0):
-        learner = am.UCOREPS(sk, 50, criterion=am.Risk(alpha=alpha))
-        assert np.isfinite(am.play(scenario.mdp, scenario.losses_from(0), learner, 50).regret)
+    sk, losses = scenario.mdp.skeleton, scenario.losses_from(0)
+    days, dearest = [], []
+    for criterion in (am.TotalLoss(), am.Risk(alpha=0.0, c=2.0), am.Risk(alpha=0.0, c=8.0)):
+        game = am.play(scenario.mdp, losses, am.UCOREPS(sk, 50, criterion=criterion), 50, comparator_at="end")
+        q = am.occupancy(scenario.mdp, game.comparator.policy)
+        steps = np.array([am.expected_losses(sk, q, losses.at(t)) for t in range(50)])
+        days.append(steps.sum())
+        dearest.append(steps.max(axis=1).sum())
+    assert days[0] < days[1] < days[2]
+    assert dearest[0] > dearest[1] > dearest[2]
 
 
 # The stock's story.
