@@ -43,6 +43,77 @@ def test_the_comparison_prints_every_learner_and_draws_its_figure(tmp_path: Path
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
+PRICES = "day,hour,north,south\n" + "".join(f"{d},{h},{h % 7 + d},{40 - h}\n" for d in range(12) for h in range(24))
+COSTS = "order,hold,waste,short\n" + "".join(f"{1 + k % 3},0.1,0.5,{4 - k % 2}\n" for k in range(12))
+
+
+def run(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, EXAMPLES / name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("battery.py", ("--days", "20", "--seeds", "1"), "Regret of a day in money: 1 seeds of 20 days"),
+        ("battery.py", ("--days", "20", "--seeds", "1", "--zones", "2"), "days are upset"),
+        ("battery.py", ("--days", "20", "--seeds", "1", "--risk", "2"), "Regret of a day in risk"),
+        ("inventory.py", ("--weeks", "20", "--seeds", "1"), "Regret of a week in money: 1 seeds of 20 weeks"),
+    ],
+)
+def test_the_scenarios_print_their_tables(name: str, arguments: tuple[str, ...], said: str) -> None:
+    done = run(name, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert "ReplayLast" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "text"), [("battery.py", PRICES), ("inventory.py", COSTS)])
+def test_the_scenarios_take_files_and_name_what_is_wrong_with_them(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text(text)
+    done = run(name, "--csv", str(file), "--seeds", "1")
+    assert done.returncode == 0, done.stderr
+    assert "1 seeds of 12" in done.stdout
+    file.write_text(text.replace(",", ";", 1))
+    done = run(name, "--csv", str(file))
+    assert done.returncode == 2
+    assert "line 2: 4 cells; expected 3" in done.stderr
+
+
+def test_the_scenarios_page_says_who_wins_where() -> None:
+    battery = runpy.run_path(str(EXAMPLES / "battery.py"))
+    rows, _, _ = battery["regrets"](battery["worlds"](1, None), 400, 2, None)
+    mean = {key: float(values.mean()) for key, values in rows.items()}
+    ours = "UC-O-REPS, practical (300 eta, radii x 0.1)"
+    assert mean[ours, "days are upset"] < 0.5 * mean["ReplayLast", "days are upset"]
+    assert mean["UC-O-REPS, theory", "prices persist"] > 10 * mean["FollowLeader", "prices persist"]
+    stock = runpy.run_path(str(EXAMPLES / "inventory.py"))
+    rows, _, _ = stock["regrets"](stock["worlds"](None), 400, 2)
+    mean = {key: float(values.mean()) for key, values in rows.items()}
+    drifting = [row for (_, world), row in mean.items() if world == "costs drift"]
+    assert mean["ReplayLast", "costs drift"] == min(drifting)
+    assert mean["ReplayLast", "costs jump"] > mean["FollowLeader", "costs jump"]
+
+
+@pytest.mark.parametrize("name", ["Uniform", "FollowLeader", "ReplayLast"])
+@pytest.mark.parametrize("world", ["battery", "inventory"])
+def test_the_numbers_of_the_scenarios_page_are_those_of_its_commands(world: str, name: str) -> None:
+    example = runpy.run_path(str(EXAMPLES / f"{world}.py"))
+    shown = []
+    for scenario in (example["worlds"](1, None) if world == "battery" else example["worlds"](None)).values():
+        sk = scenario.mdp.skeleton
+        values = [
+            scenario.scale
+            / 1000
+            * am.play(scenario.mdp, scenario.losses_from(seed), getattr(am, name)(sk), 1000, seed).regret
+            for seed in range(1, 6)
+        ]
+        shown.append(f"{np.mean(values):,.3f} ± {np.std(values) / np.sqrt(5):,.3f}")
+    page = (PAGE.parent / "scenarios.md").read_text().replace("**", "")
+    assert f"| `{name}` | {' | '.join(shown)} |" in page
+
+
 def test_each_learner_loses_where_the_page_says() -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
     _, found = example["curves"](1000, 4, Console(quiet=True))

@@ -1,6 +1,7 @@
 from . import bounds as bounds
 from . import losses as losses
 from . import plot as plot
+from . import scenarios as scenarios
 from . import testing as testing
 from .confidence import Box as Box
 from .confidence import L1Ball as L1Ball

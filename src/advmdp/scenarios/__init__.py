@@ -1,0 +1,42 @@
+"""Scenarios: small, complete problems from practice, each a world and losses in the units of its trade.
+
+base.py        what a scenario is; losses that are quantities times unit costs; costs that drift
+csv_table.py   the user's own files, every fault named by line and column
+battery.py     a battery or flexible load against hourly prices in one zone or several
+inventory.py   a perishable stock with unit costs that drift
+
+Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
+Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
+"""
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from advmdp.errors import InputError
+from advmdp.scenarios.base import Scenario
+
+__all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_parameters"]
+
+SCENARIOS: dict[str, str] = {
+    "battery": "advmdp.scenarios.battery",
+    "inventory": "advmdp.scenarios.inventory",
+}
+"""By name, the module that makes it."""
+
+
+def scenario_parameters(name: str) -> dict[str, Any]:
+    """What a scenario can be told, with what holds unless it is said."""
+    if not isinstance(name, str) or name not in SCENARIOS:
+        raise InputError("scenario", f"{name!r}", f"one of {', '.join(SCENARIOS)}")
+    known = inspect.signature(import_module(SCENARIOS[name]).scenario).parameters
+    return {key: parameter.default for key, parameter in known.items()}
+
+
+def make_scenario(name: str, **parameters: Any) -> Scenario:
+    """The scenario of that name, with its parameters."""
+    known = scenario_parameters(name)
+    if strange := [key for key in parameters if key not in known]:
+        raise InputError(f"scenario {name}", f"parameter '{strange[0]}'", f"one of {', '.join(known)}")
+    made: Scenario = import_module(SCENARIOS[name]).scenario(**parameters)
+    return made

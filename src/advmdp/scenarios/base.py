@@ -1,0 +1,126 @@
+"""What a scenario is, and what scenarios are made of: quantities times unit costs, and costs that drift.
+
+A transition i of a scenario moves quantities (energy bought, units wasted), and an episode t has unit costs c_t
+(prices of hours, the cost of a unit wasted), of each one or, in d zones, d.  Its loss is
+
+    l_t[i, j] = base + sum_k quantity[i, k] * c_t[item[i, k], j]
+
+in [0, 1] by a choice of units that is the same for all transitions and episodes: with L steps in every episode
+
+    money = scale * (loss of the episode) + offset,        offset = -scale * base * L,
+
+so comparisons of policies in losses are comparisons in money, for the total and for the worst of several zones.
+Sums are taken term by term, so that an episode has the same bytes alone and in any block.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.arrays import FloatArray, floats, frozen, whole
+from advmdp.criteria import Criterion
+from advmdp.errors import InputError
+from advmdp.losses import Losses, Policies
+from advmdp.mdp import MDP
+from advmdp.skeleton import Skeleton
+from advmdp.streams import Key, uniforms
+from advmdp.tables import TOLERANCE
+
+__all__ = ["Accounted", "Scenario", "UnitCosts", "at_most", "checked_distribution", "drift", "positive", "recorded"]
+
+UnitCosts = Callable[[int, int], FloatArray]
+"""(first, stop) -> the unit costs of these episodes, (stop - first, items, d): pure, the same in any block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A world, losses by seed, and what a loss is in money."""
+
+    name: str
+    mdp: MDP
+    losses_from: Callable[[int], Losses]
+    """seed -> losses; a recording is the same for every seed."""
+    criterion: Criterion
+    """What fits its losses: the total loss of one zone, the worst case of several."""
+    scale: float
+    offset: float
+    episodes: int | None = None
+    """How many episodes there are, where the losses are a recording."""
+
+    def money(self, loss: float, episodes: int = 1) -> float:
+        """What a loss added up over so many episodes is in money; a regret is worth ``scale`` times itself."""
+        return self.scale * loss + self.offset * episodes
+
+
+class Accounted(Losses):
+    """Losses that are quantities times unit costs; see the head of this module."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        items: NDArray[np.int64],
+        quantities: FloatArray,
+        costs: UnitCosts,
+        dimensions: int | None = None,
+        base: float = 0.0,
+        episodes: int | None = None,
+    ) -> None:
+        """``items`` and ``quantities`` are (num_transitions, K)."""
+        super().__init__(skeleton, dimensions)
+        self.episodes = episodes
+        self.base = base
+        self._terms = [(frozen(items[:, k]), frozen(quantities[:, k])) for k in range(items.shape[1])]
+        self._costs = costs
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        costs = self._costs(first, stop)
+        losses = np.full((stop - first, self.skeleton.num_transitions, self.dimensions or 1), self.base)
+        for item, quantity in self._terms:
+            losses += costs[:, item] * quantity[:, None]
+        # Rounding may leave [0, 1] by an ulp where a cost is at its limit.
+        return np.clip(losses, 0.0, 1.0, out=losses)
+
+
+def recorded(costs: FloatArray) -> UnitCosts:
+    """The unit costs of a recording (episodes, items, d)."""
+    kept = frozen(costs)
+    return lambda first, stop: kept[first:stop]
+
+
+def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
+    """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
+
+    Between knots k and k' it is k + s (k' - k), s = u^2 (3 - 2u), u the fraction of the period gone by, as in
+    :class:`advmdp.losses.Drifting`.
+    """
+    origin, begun = divmod(first, period)
+    knot, passed = np.divmod(begun + np.arange(stop - first), period)
+    knots = uniforms(key, origin, stop // period - origin + 2, width)
+    u = (passed / period)[:, None]
+    before: FloatArray = knots[knot]
+    moved: FloatArray = before + u * u * (3.0 - 2.0 * u) * (knots[knot + 1] - before)
+    return moved
+
+
+def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list[float]:
+    """A distribution over 0, 1, 2, ..."""
+    row = floats(values, name)
+    if row.ndim != 1 or not len(row) or not (row >= 0.0).all() or not abs(row.sum() - 1.0) <= TOLERANCE:
+        raise InputError(name, f"{values!r}", "probabilities of 0, 1, 2, ... that sum to one")
+    return [float(p) for p in row / row.sum()]
+
+
+def positive(name: str, value: float) -> float:
+    """``value`` as a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
+        raise InputError(name, f"{value!r}", "a number above 0")
+    return float(value)
+
+
+def at_most(name: str, value: int, least: int, most: int) -> int:
+    """``value`` as a whole number from ``least`` to ``most``."""
+    if (number := whole(name, value, least)) > most:
+        raise InputError(name, f"{value!r}", f"a whole number, {least} to {most}")
+    return number

@@ -1,0 +1,289 @@
+"""A battery, or a flexible load, against hourly prices in one zone or several.
+
+An episode is a day.  The layers are its hours and then its settlement; a state is how many units are stored, from 0
+to ``capacity``; in every hour the order is to charge one unit, to hold, or to discharge one, where that is
+possible.  An order to move is obeyed with probability 1 - ``failure``, else nothing happens; the learner is not told
+how often.
+
+    charged     e = 1 / efficiency units of energy are bought          sold      e = -efficiency
+    settled     each unit below ``target`` is bought at the day's highest price, each above it sold at its lowest
+
+With p the price of the hour in zone j, |p| <= scale, and E the most energy that one step can move,
+
+    l_t[i, j] = (1 + (e_i / E) * (p_t[hour of i, j] / scale)) / 2        money = 2 E scale * loss - E scale * steps.
+
+Prices below 0 are welcome; prices are multiplied and never shifted, since a shift would change what is lost in
+charging.  In several zones one battery follows the orders, and the zone whose prices would make the day dearest
+counts (WorstCase): its bill is to be small whichever zone it is settled in.  A flexible load that needs 4 units by
+the end of the day is ``start=0, target=4, discharge=False``.
+
+The generator, in units of ``scale`` = 1, is a pure function of (seed, day, hour, zone):
+
+    p = min(1, 0.6 * level_t,z * shape_t(h) * (1 + noise (2u - 1)) + spike)
+    shape_t     (1 - s_t) winter(h) + s_t summer(h): two humps in winter, a midday dip of solar power in summer;
+                s_t goes smoothly from 0 to 1 and back over ``season`` days
+    level_t,z   from 0.5 to 1, of each zone on its own: knots every ``period`` days, joined smoothly
+    spike       with probability ``spikes`` for each day and zone one hour, any with equal chance, costs 0.4 more
+
+and with probability ``upset`` a day is turned over, all zones at once: hour h has the shape of the hour half a day
+later, as when a storm makes the evening cheap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, fraction, frozen, whole
+from advmdp.criteria import TotalLoss, WorstCase
+from advmdp.errors import InputError
+from advmdp.mdp import MDP
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, at_most, drift, positive, recorded
+from advmdp.scenarios.csv_table import CsvTable, read_csv
+from advmdp.skeleton import Skeleton
+from advmdp.streams import stream_key, uniforms
+
+__all__ = ["Prices", "generated_prices", "prices_from_csv", "scenario"]
+
+WINTER = (
+    0.45, 0.42, 0.40, 0.40, 0.42, 0.50, 0.65, 0.85, 0.95, 0.90, 0.80, 0.75,
+    0.72, 0.70, 0.70, 0.75, 0.85, 0.97, 1.00, 0.95, 0.85, 0.70, 0.60, 0.50,
+)  # fmt: skip
+SUMMER = (
+    0.55, 0.50, 0.48, 0.47, 0.48, 0.52, 0.60, 0.65, 0.58, 0.45, 0.33, 0.25,
+    0.20, 0.20, 0.22, 0.30, 0.42, 0.60, 0.80, 0.95, 1.00, 0.90, 0.75, 0.62,
+)  # fmt: skip
+Step = tuple[tuple[str, str, str, float], int, float]
+"""(a row of MDP.from_steps, its item: the hour, or the day's highest or lowest price; the energy it buys)."""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What the battery can do."""
+
+    hours: int
+    capacity: int
+    start: int
+    target: int
+    discharge: bool
+    failure: float
+    efficiency: float
+
+    @cached_property
+    def most(self) -> float:
+        """E: the most energy that one step can move."""
+        missing = self.target / self.efficiency
+        return max(1.0 / self.efficiency, missing, (self.capacity - self.target) * self.efficiency)
+
+    def energy(self, change: int) -> float:
+        """What is bought to store so many units more (or sold, below 0)."""
+        return change / self.efficiency if change > 0 else change * self.efficiency
+
+    def name(self, hour: int, level: int) -> str:
+        clock = f"{hour:02d}h" if hour < self.hours else "night"
+        return f"{clock} {level}/{self.capacity}"
+
+    def steps(self) -> Iterator[Step]:
+        """Every possible transition, hour by hour."""
+        levels = {self.start}
+        for hour in range(self.hours):
+            following = set()
+            for level in sorted(levels):
+                for order, change, probability in self.outcomes(level):
+                    there = level + change
+                    following.add(there)
+                    row = (self.name(hour, level), order, self.name(hour + 1, there), probability)
+                    yield row, hour, self.energy(change)
+            levels = following
+        for level in sorted(levels):
+            missing = self.target - level
+            item = self.hours + (missing < 0)
+            yield (self.name(self.hours, level), "settle", "end", 1.0), item, self.energy(missing)
+
+    def outcomes(self, level: int) -> Iterator[tuple[str, int, float]]:
+        """(order, change of level, probability) for all that may happen."""
+        orders = [("charge", 1)] * (level < self.capacity) + [("hold", 0)]
+        orders += [("discharge", -1)] * (self.discharge and level > 0)
+        for order, change in orders:
+            works = 1.0 - self.failure if change else 1.0
+            yield from ((order, c, p) for c, p in ((change, works), (0, 1.0 - works)) if p > 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Recorded prices, divided by ``scale``: (days, hours, zones), from -1 to 1."""
+
+    values: FloatArray
+    days: tuple[str, ...]
+    zones: tuple[str, ...]
+    scale: float
+
+
+def scenario(
+    hours: int = 24,
+    capacity: int = 4,
+    start: int | None = None,
+    target: int | None = None,
+    discharge: bool = True,
+    failure: float = 0.1,
+    efficiency: float = 0.9,
+    zones: int = 1,
+    season: int = 365,
+    period: int = 30,
+    spikes: float = 0.1,
+    noise: float = 0.2,
+    upset: float = 0.0,
+    file: str | PathLike[str] | None = None,
+    scale: float | None = None,
+) -> Scenario:
+    """The battery; ``start`` is half the capacity and ``target`` the start unless said.
+
+    With ``file`` prices are the user's own, as :func:`prices_from_csv` reads them with ``scale``, and ``zones`` and
+    the parameters of the generator do not matter.  Without it ``scale`` is what a price of 1 is in money: 1 unless
+    said.
+    """
+    size = whole("capacity", capacity, 1)
+    begin = size // 2 if start is None else at_most("start", start, 0, size)
+    end = begin if target is None else at_most("target", target, 0, size)
+    if (share := fraction("efficiency", efficiency)) == 0.0:
+        raise InputError("efficiency", "0", "a number above 0, up to 1")
+    if not isinstance(discharge, bool):
+        raise InputError("discharge", f"{discharge!r}", "true or false")
+    plant = Plant(whole("hours", hours, 1), size, begin, end, discharge, fraction("failure", failure), share)
+    steps = list(plant.steps())
+    mdp = MDP.from_steps([row for row, _, _ in steps])
+    items, energy = _aligned(mdp.skeleton, steps)
+    given = None if file is None else prices_from_csv(file, plant.hours, scale)
+    count = whole("zones", zones, 1) if given is None else len(given.zones)
+    if given is None and scale is not None:
+        positive("scale", scale)
+
+    def costs(seed: int) -> UnitCosts:
+        if given is not None:
+            return recorded(_with_extremes(given.values))
+        hourly = generated_prices(seed, plant.hours, count, season, period, spikes, noise, upset)
+        return lambda first, stop: _with_extremes(hourly(first, stop))
+
+    costs(0)  # what is wrong with the parameters is said now
+    several = count if count > 1 else None
+    quantities = energy / (2.0 * plant.most)
+    episodes = None if given is None else len(given.days)
+    unit = plant.most * (given.scale if given is not None else 1.0 if scale is None else scale)
+    return Scenario(
+        "battery",
+        mdp,
+        lambda seed: Accounted(mdp.skeleton, items, quantities, costs(seed), several, 0.5, episodes),
+        TotalLoss() if several is None else WorstCase(),
+        2.0 * unit,
+        -unit * mdp.skeleton.num_layers,
+        episodes,
+    )
+
+
+def _aligned(sk: Skeleton, steps: list[Step]) -> tuple[NDArray[np.int64], FloatArray]:
+    """The item and the energy of every transition, in the skeleton's order, each as one column."""
+    found = {"/".join(row[:3]): (item, energy) for row, item, energy in steps}
+    columns = [found[sk.transition_label(i)] for i in range(sk.num_transitions)]
+    items, energy = zip(*columns, strict=True)
+    return np.array(items, np.int64)[:, None], np.array(energy)[:, None]
+
+
+def _with_extremes(hourly: FloatArray) -> FloatArray:
+    """The prices of the hours, then the day's highest and its lowest: what things are settled at."""
+    extremes = [hourly.max(axis=1, keepdims=True), hourly.min(axis=1, keepdims=True)]
+    return np.concatenate([hourly, *extremes], axis=1)
+
+
+def generated_prices(
+    seed: int,
+    hours: int = 24,
+    zones: int = 1,
+    season: int = 365,
+    period: int = 30,
+    spikes: float = 0.1,
+    noise: float = 0.2,
+    upset: float = 0.0,
+) -> UnitCosts:
+    """(first, stop) -> prices (days, hours, zones) from 0 to 1 by the generator at the head of this module."""
+    whole("season", season, 1)
+    whole("period", period, 1)
+    fraction("spikes", spikes)
+    fraction("noise", noise)
+    fraction("upset", upset)
+    winter, summer = (np.interp(np.arange(hours) * 24 / hours, np.arange(24), shape) for shape in (WINTER, SUMMER))
+    level, rough, rare = (stream_key(seed, "battery", name) for name in ("level", "noise", "rare"))
+
+    def prices(first: int, stop: int) -> FloatArray:
+        count = stop - first
+        # Whole numbers first, so that far days lose no digits.
+        x = 1.0 - np.abs(2.0 * (((first % season) + np.arange(count)) % season) / season - 1.0)
+        s = (x * x * (3.0 - 2.0 * x))[:, None]
+        shape = (1.0 - s) * winter + s * summer
+        events = uniforms(rare, first, count, 1 + 2 * zones)
+        turned = events[:, :1] < upset
+        shape = np.where(turned, np.roll(shape, -(hours // 2), axis=1), shape)
+        level_t = 0.5 + 0.5 * drift(level, period, zones, first, stop)
+        u = uniforms(rough, first, count, hours * zones).reshape(count, hours, zones)
+        smooth = 0.6 * shape[:, :, None] * level_t[:, None, :] * (1.0 + noise * (2.0 * u - 1.0))
+        hour = np.floor(events[:, 1 + zones :] * hours)[:, None, :]
+        struck = (events[:, None, 1 : 1 + zones] < spikes) & (np.arange(hours)[:, None] == hour)
+        capped: FloatArray = np.minimum(1.0, smooth + 0.4 * struck)
+        return capped
+
+    return prices
+
+
+def prices_from_csv(path: str | PathLike[str], hours: int = 24, scale: float | None = None) -> Prices:
+    """Hourly prices from a CSV file with a header line, in one of two layouts:
+
+        day,hour,price  or  day,hour,zone,price        one price a line
+        day,hour,north,south                           a column for each zone, named as you like
+
+    A day is any label, and days count in the order of their first line; hours are 0 to ``hours`` - 1, each there
+    once for every day and zone, in any order.  (Where clocks change, drop or repeat an hour first.)  Prices are
+    divided by ``scale``, which none may exceed in size; unless it is given, it is the largest.
+    """
+    limit = np.inf if scale is None else positive("scale", scale)
+    table = read_csv(path)
+    day, hour = table.column("day"), table.column("hour")
+    entries = _entries(table, {day, hour})
+    days = {label: k for k, label in enumerate(dict.fromkeys(row[day] for row in table.rows))}
+    zones = {label: k for k, label in enumerate(dict.fromkeys(zone for _, zone, _ in entries))}
+    values = np.full((len(days), hours, len(zones)), np.nan)
+    for row, zone, column in entries:
+        place = days[table.rows[row][day]], table.whole(row, hour, 0, hours - 1), zones[zone]
+        if not np.isnan(values[place]):
+            given = f"day {table.rows[row][day]}, hour {place[1]}{_of(zone)} for a second time"
+            raise InputError(table.where(row, column), given, "each once")
+        values[place] = table.number(row, column, -limit, limit)
+    if (missing := np.isnan(values)).any():
+        k, h, z = (int(n) for n in np.argwhere(missing)[0])
+        given = f"no price for day {list(days)[k]}, hour {h}{_of(list(zones)[z])}"
+        raise InputError(table.path, given, f"hours 0 to {hours - 1} of every day and zone")
+    largest = float(np.abs(values).max())
+    if largest == 0.0:
+        raise InputError(table.path, "prices that are all 0", "some that are not")
+    unit = largest if scale is None else limit
+    return Prices(frozen(values / unit), tuple(days), tuple(zones), unit)
+
+
+def _entries(table: CsvTable, known: set[int]) -> list[tuple[int, str, int]]:
+    """(row, zone, column of the price) for every price of the file."""
+    others = [k for k in range(len(table.header)) if k not in known]
+    if "price" not in table.header:
+        if "zone" in table.header or not others:
+            table.column("price")
+        return [(row, table.header[k], k) for row in range(len(table.rows)) for k in others]
+    price = table.column("price")
+    zone = table.header.index("zone") if "zone" in table.header else None
+    if strange := [k for k in others if k not in (price, zone)]:
+        given = f"column '{table.header[strange[0]]}' beside 'price'"
+        raise InputError(f"{table.path}, line 1", given, "day, hour, zone, price, or a column for each zone")
+    return [(row, "" if zone is None else cells[zone], price) for row, cells in enumerate(table.rows)]
+
+
+def _of(zone: str) -> str:
+    return f", zone {zone}" if zone else ""

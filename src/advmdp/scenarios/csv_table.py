@@ -1,0 +1,99 @@
+"""Small tables of the user's own: a CSV file with a header line, its faults named by line and column.
+
+A file is read as text, UTF-8 with or without a mark, and every cell is turned into what it should be only where it
+is used, so an error can show the cell as it stands.  Empty lines are passed over.
+"""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+from advmdp.errors import InputError
+
+__all__ = ["CsvTable", "read_csv"]
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """The cells of a file, as text."""
+
+    path: str
+    header: tuple[str, ...]
+    lines: tuple[int, ...]
+    """For each row, the line of the file it ends on."""
+    rows: tuple[tuple[str, ...], ...]
+
+    def column(self, name: str) -> int:
+        """Where a column is."""
+        if name not in self.header:
+            given = f"no column '{name}' among {', '.join(self.header)}"
+            raise InputError(f"{self.path}, line 1", given, f"a column '{name}'")
+        return self.header.index(name)
+
+    def where(self, row: int, column: int) -> str:
+        """'prices.csv, line 7, column price': for messages."""
+        return f"{self.path}, line {self.lines[row]}, column {self.header[column]}"
+
+    def number(self, row: int, column: int, low: float, high: float) -> float:
+        """A cell as a number from ``low`` to ``high``, both finite or not."""
+        cell = self.rows[row][column]
+        try:
+            value = float(cell)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or not low <= value <= high:
+            raise InputError(self.where(row, column), f"'{cell}'" if cell else "nothing", _range(low, high))
+        return value
+
+    def whole(self, row: int, column: int, low: int, high: int) -> int:
+        """A cell as a whole number from ``low`` to ``high``."""
+        value = self.number(row, column, low, high)
+        if value != int(value):
+            expected = f"a whole number from {low} to {high}"
+            raise InputError(self.where(row, column), f"'{self.rows[row][column]}'", expected)
+        return int(value)
+
+
+def _range(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "a finite number"
+    return f"a number, {low:g} or more" if math.isinf(high) else f"a number from {low:g} to {high:g}"
+
+
+def read_csv(path: str | PathLike[str]) -> CsvTable:
+    """The file's header, which must have distinct names, and its rows, which must be as long."""
+    name = fspath(path)
+    try:
+        with open(name, encoding="utf-8-sig", newline="") as file:
+            found = list(_cells(csv.reader(file, strict=True)))
+    except OSError as error:
+        raise InputError(name, f"{error.strerror}", "a CSV file that can be read") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(name, f"unreadable ({error})", "a CSV file in UTF-8") from None
+    if not found:
+        raise InputError(name, "nothing", "a header line with the names of the columns, and rows")
+    header = found[0][1]
+    _check_header(name, header)
+    for line, cells in found[1:]:
+        if len(cells) != len(header):
+            raise InputError(f"{name}, line {line}", f"{len(cells)} cells", f"{len(header)}, as in the header")
+    if len(found) == 1:
+        raise InputError(name, "a header line and no rows", "rows")
+    return CsvTable(name, header, tuple(line for line, _ in found[1:]), tuple(cells for _, cells in found[1:]))
+
+
+def _cells(reader: Iterator[Sequence[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The line and the cells of every row that is not empty."""
+    for row in reader:
+        if any(cell.strip() for cell in row):
+            yield reader.line_num, tuple(cell.strip() for cell in row)  # type: ignore[attr-defined]
+
+
+def _check_header(name: str, header: tuple[str, ...]) -> None:
+    for k, label in enumerate(header):
+        if not label:
+            raise InputError(f"{name}, line 1", f"no name for column {k + 1}", "a name for every column")
+        if label in header[:k]:
+            raise InputError(f"{name}, line 1", f"column '{label}' twice", "each column once")

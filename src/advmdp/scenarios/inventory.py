@@ -1,0 +1,159 @@
+"""A stock that perishes: how much to order each morning of a week, with unit costs that drift from week to week.
+
+An episode is a week.  In the morning there are o units left of yesterday's; a fresh ones, from 0 to ``most``, are
+ordered and are there at once; then d are asked for, the old ones being sold first.  What is old in the evening is
+thrown away, what is fresh will be old tomorrow:
+
+    wasted w = max(o - d, 0)      left o' = a - max(d - o, 0), or 0      short s = max(d - o - a, 0)
+
+    cost of the day   order * a + hold * o' + waste * w + short * s
+
+On the evening of the last day what is left is thrown away too.  The demand is drawn anew each day: d units with
+probability ``demand[d]``, or ``weekend[d]`` on Saturdays and Sundays; the learner is told neither.  The state in
+the morning is what is left and also what was wasted or missed on the day before: with it every cost is a function
+of the transition, and a loss that is shown tells nothing about the demand.  With C the most that a step can cost at
+the highest unit costs,
+
+    l_t = cost / C        money = C * loss.
+
+The generator: each of the four unit costs goes its own way within the range that COSTS gives, by uniform knots
+every ``period`` weeks, joined smoothly; it is a pure function of (seed, week).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import FloatArray, frozen, whole
+from advmdp.criteria import TotalLoss
+from advmdp.errors import InputError
+from advmdp.mdp import MDP
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, checked_distribution, drift, recorded
+from advmdp.scenarios.csv_table import read_csv
+from advmdp.streams import stream_key
+
+__all__ = ["COSTS", "costs_from_csv", "generated_costs", "scenario"]
+
+COSTS: dict[str, tuple[float, float]] = {
+    "order": (0.2, 1.0),
+    "hold": (0.05, 0.2),
+    "waste": (0.1, 0.8),
+    "short": (0.5, 2.0),
+}
+"""The unit costs, and from where to where each drifts."""
+NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+Quantities = tuple[int, int, int, int]
+"""(ordered, held, wasted, short)."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """How the stock moves."""
+
+    days: int
+    most: int
+    demands: tuple[tuple[float, ...], ...]
+    """P(d) for each day."""
+
+    def name(self, day: int, left: int, wasted: int, short: int) -> str:
+        when = "closing" if day == self.days else NAMES[day] if self.days <= 7 else f"day {day + 1},"
+        record = f", {wasted} wasted" if wasted else f", {short} short" if short else ""
+        return f"{when} {left} left{record}"
+
+    def steps(self) -> Iterator[tuple[tuple[str, str, str, float], Quantities]]:
+        """Every possible transition as a row of MDP.from_steps, and what it moves."""
+        mornings: set[tuple[int, int, int]] = {(0, 0, 0)}
+        for day in range(self.days):
+            evenings = set()
+            for morning in sorted(mornings):
+                for ordered in range(self.most + 1):
+                    for evening, p in self.evenings(day, morning[0], ordered).items():
+                        evenings.add(evening)
+                        row = (self.name(day, *morning), f"order {ordered}", self.name(day + 1, *evening), p)
+                        yield row, (ordered, *evening)
+            mornings = evenings
+        for evening in sorted(mornings):
+            yield (self.name(self.days, *evening), "close", "end", 1.0), (0, 0, evening[0], 0)
+
+    def evenings(self, day: int, old: int, fresh: int) -> dict[tuple[int, int, int], float]:
+        """(left, wasted, short) -> probability."""
+        found: dict[tuple[int, int, int], float] = {}
+        for asked, p in enumerate(self.demands[day]):
+            if p > 0.0:
+                left = max(fresh - max(asked - old, 0), 0)
+                evening = left, max(old - asked, 0), max(asked - old - fresh, 0)
+                found[evening] = found.get(evening, 0.0) + p
+        return found
+
+
+def scenario(
+    days: int = 7,
+    most: int = 3,
+    demand: Sequence[float] = (0.2, 0.4, 0.3, 0.1),
+    weekend: Sequence[float] | None = (0.05, 0.2, 0.4, 0.35),
+    period: int = 50,
+    file: str | PathLike[str] | None = None,
+) -> Scenario:
+    """The stock; ``weekend`` None is a demand that is the same every day.
+
+    With ``file`` the unit costs are the user's own, as :func:`costs_from_csv` reads them, not the generator's.
+    """
+    count = whole("days", days, 1)
+    usual = tuple(checked_distribution("demand", demand))
+    busy = usual if weekend is None else tuple(checked_distribution("weekend", weekend))
+    demands = tuple(busy if day % 7 >= 5 else usual for day in range(count))
+    shop = Shop(count, whole("most", most, 1), demands)
+    steps = list(shop.steps())
+    mdp = MDP.from_steps([row for row, _ in steps])
+    sk = mdp.skeleton
+    found = {"/".join(row[:3]): moved for row, moved in steps}
+    moved = np.array([found[sk.transition_label(i)] for i in range(sk.num_transitions)], float)
+    whole("period", period, 1)
+    given = None if file is None else costs_from_csv(file)
+    highest = np.array([high for _, high in COSTS.values()]) if given is None else given.max(axis=0)
+    scale = float((moved * highest).sum(axis=1).max())
+    if scale == 0.0:
+        raise InputError("costs", "0 for all that can happen", "some that are not")
+    items = np.broadcast_to(np.arange(len(COSTS)), moved.shape)
+    episodes = None if given is None else len(given)
+
+    def costs(seed: int) -> UnitCosts:
+        return generated_costs(seed, period) if given is None else recorded(given[:, :, None])
+
+    return Scenario(
+        "inventory",
+        mdp,
+        lambda seed: Accounted(sk, items, moved / scale, costs(seed), episodes=episodes),
+        TotalLoss(),
+        scale,
+        0.0,
+        episodes,
+    )
+
+
+def generated_costs(seed: int, period: int = 50) -> UnitCosts:
+    """(first, stop) -> unit costs (weeks, 4, 1) by the generator at the head of this module."""
+    key = stream_key(seed, "inventory", "costs")
+    low, high = np.array(list(COSTS.values())).T
+
+    def costs(first: int, stop: int) -> FloatArray:
+        values: FloatArray = low + (high - low) * drift(key, period, len(COSTS), first, stop)
+        return values[:, :, None]
+
+    return costs
+
+
+def costs_from_csv(path: str | PathLike[str]) -> NDArray[np.float64]:
+    """Unit costs (weeks, 4) from a CSV file: columns order, hold, waste, short in any order, a line for each week.
+
+    A column ``week`` may be there as a label and is not read.  Costs are 0 or more; the unit is the user's.
+    """
+    table = read_csv(path)
+    columns = [table.column(name) for name in COSTS]
+    if strange := [name for name in table.header if name not in COSTS and name != "week"]:
+        raise InputError(f"{table.path}, line 1", f"column '{strange[0]}'", f"week, {', '.join(COSTS)}")
+    rows = [[table.number(row, column, 0.0, np.inf) for column in columns] for row in range(len(table.rows))]
+    return frozen(np.array(rows))
