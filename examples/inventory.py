@@ -69,6 +69,11 @@ def orders(game: am.Game) -> str:
     return ", ".join(shown)
 
 
+def standard_error(values: np.ndarray) -> float:
+    """Of the mean; of a single seed there is none."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weeks", type=int, default=1000)
@@ -89,7 +94,7 @@ def main() -> None:
         cells = []
         for world in found:
             values = rows[name, world]
-            text = f"{values.mean():,.3f} ± {values.std() / np.sqrt(len(values)):,.3f}"
+            text = f"{values.mean():,.3f} ± {standard_error(values):,.3f}"
             least = min(row.mean() for (_, where), row in rows.items() if where == world)
             cells.append(f"[green]{text}[/]" if values.mean() == least else text)
         table.add_row(name, *cells)

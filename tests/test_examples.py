@@ -109,7 +109,7 @@ def test_the_numbers_of_the_scenarios_page_are_those_of_its_commands(world: str,
             * am.play(scenario.mdp, scenario.losses_from(seed), getattr(am, name)(sk), 1000, seed).regret
             for seed in range(1, 6)
         ]
-        shown.append(f"{np.mean(values):,.3f} ± {np.std(values) / np.sqrt(5):,.3f}")
+        shown.append(f"{np.mean(values):,.3f} ± {np.std(values, ddof=1) / np.sqrt(5):,.3f}")
     page = (PAGE.parent / "scenarios.md").read_text().replace("**", "")
     assert f"| `{name}` | {' | '.join(shown)} |" in page
 

@@ -16,6 +16,7 @@ import advmdp as am
 from advmdp.scenarios import SCENARIOS, Scenario, make_scenario, scenario_parameters
 from advmdp.scenarios.battery import generated_prices, prices_from_csv
 from advmdp.scenarios.inventory import COSTS, costs_from_csv, generated_costs
+from advmdp.streams import stream_key, uniforms
 
 BOTH: list[tuple[str, dict[str, Any]]] = [
     ("battery", {}),
@@ -304,7 +305,8 @@ def test_every_plan_of_a_two_day_week_costs_what_enumeration_says() -> None:
 def test_demand_is_as_likely_as_it_should_be_and_busier_at_the_weekend() -> None:
     scenario = make_scenario("inventory", most=3)
     sk = scenario.mdp.skeleton
-    for day, row in (("Tue", (0.2, 0.4, 0.3, 0.1)), ("Sat", (0.05, 0.2, 0.4, 0.35))):
+    usual, busy = (0.2, 0.4, 0.3, 0.1), (0.05, 0.2, 0.4, 0.35)
+    for day, row in (("Wed", usual), ("Fri", usual), ("Sat", busy), ("Sun", busy)):
         for fresh, old in product(range(4), range(4)):
             p = sk.pair(f"{day} {old} left", f"order {fresh}")
             there = range(sk.transition_ptr[p], sk.transition_ptr[p + 1])
@@ -324,6 +326,9 @@ def test_unit_costs_keep_to_their_ranges_and_move_slowly() -> None:
     assert (costs <= high).all()
     assert (np.abs(np.diff(costs, axis=0)) <= 1.5 / 50 * (high - low)).all()
     assert (costs.max(axis=0) - costs.min(axis=0) > 0.8 * (high - low)).all()
+    knots = low + (high - low) * uniforms(stream_key(2, "inventory", "costs"), 0, 100, 4)
+    assert np.allclose(costs[::50], knots)
+    assert np.allclose(costs[25::50][:99], (knots[:-1] + knots[1:]) / 2)
 
 
 def test_yesterdays_best_is_hard_to_beat_where_costs_persist() -> None:
