@@ -149,7 +149,7 @@ def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
         for world, losses in sequences.items():
             learner = example["learners"](mdp, 10_000, seed)[name]
             found.setdefault(world, []).append(am.play(mdp, losses, learner, 10_000, seed).regret)
-    shown = [f"{np.mean(last):,.0f} ± {np.std(last) / np.sqrt(20):,.0f}" for last in found.values()]
+    shown = [f"{np.mean(last):,.0f} ± {np.std(last, ddof=1) / np.sqrt(20):,.0f}" for last in found.values()]
     assert [cell.replace("*", "") for cell in written()[name]] == shown
 
 

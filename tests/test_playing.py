@@ -172,12 +172,12 @@ SCRIPT = """
     import sys
     import advmdp as am
     from advmdp import playing
-    playing.SECONDS, playing.ENTRIES = 0.0, 4000
+    playing.ENTRIES = 4000
     mdp = am.MDP.random([1, 3, 3, 1], 3, seed=0)
     losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
     learner = am.UCOREPS(mdp.skeleton, horizon=40_000, confidence_scale=0.3)
     print("ready", flush=True)
-    game = am.play(mdp, losses, learner, 40_000, checkpoint=sys.argv[1])
+    game = am.play(mdp, losses, learner, 40_000, checkpoint=sys.argv[1], checkpoint_seconds=0.0)
     game.curve.write_parquet(sys.argv[2])
 """
 
