@@ -106,8 +106,11 @@ def guarantee(contender: Contender, grid: Sequence[int], seed: int) -> Row:
     notes = [row.basis, contender.note]
     if bound[-1] < bounds.trivial(mdp.skeleton, T):
         claimed, _ = fitted(grid, bound)
-        notes.insert(1, f"as T^{claimed:.2f}")
-        row = replace(row, holds=row.holds and least_exponent(exponent, error, len(grid)) <= claimed)
+        sure = least_exponent(exponent, error, len(grid)) > claimed
+        # An exponent above the bound's that so few horizons cannot tell from it is no success, and is not shown as one.
+        unsure = ", not surely less" if exponent > claimed and not sure else ""
+        notes.insert(1, f"as T^{claimed:.2f}{unsure}")
+        row = replace(row, holds=row.holds and not sure)
     return replace(row, basis=", ".join(filter(None, notes)))
 
 
