@@ -74,7 +74,7 @@ def playing(spec: Spec) -> tuple[float, float]:
     begin = _clocks()
     for run in runs_of(spec):
         mdp = run.make_world()
-        am.play(mdp, run.make_losses(mdp.skeleton), run.make_learner(mdp), run.horizon, run.seed)
+        am.play(mdp, run.make_losses(), run.make_learner(mdp), run.horizon, run.seed)
     return _since(begin)
 
 

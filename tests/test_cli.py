@@ -1,9 +1,11 @@
 """The command line, run as a person runs it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import advmdp as am
@@ -61,3 +63,26 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> Non
 def test_version_and_bad_options() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"advmdp {__version__}\n"
     assert CliRunner().invoke(app, ["demo", "--episodes", "0"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("advmdp r", ["run", "report"]),
+        ("advmdp run --engine ", ["local", "ray"]),
+        ("advmdp list ", ["learners", "worlds", "scenarios", "losses", "criteria"]),
+    ],
+)
+def test_the_shell_completes(words: str, expected: list[str]) -> None:
+    asked = {"_ADVMDP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    program = Path(sys.executable).with_name("advmdp")
+    done = subprocess.run([program], env=os.environ | asked, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected
+
+
+def test_bash_takes_the_completion_that_is_shown() -> None:
+    program = Path(sys.executable).with_name("advmdp")
+    script = subprocess.run([program, "--show-completion", "bash"], capture_output=True, text=True, check=True).stdout
+    asked = 'COMP_WORDS=(advmdp ver); COMP_CWORD=1; _advmdp_completion "$0"; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{asked}", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["verify"]

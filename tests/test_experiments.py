@@ -14,10 +14,12 @@ import polars as pl
 import pytest
 
 import advmdp as am
+from advmdp.experiments.command import GROUPS
 from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
 from advmdp.experiments.store import Store
+from advmdp.scenarios import make_scenario
 
 GOOD = """
 name = "a test"
@@ -75,10 +77,14 @@ TABLES = {
 }
 WRONG = [
     ({"seeds": -1}, "spec.toml, seeds: -1"),
-    ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
+    ({"seeds": [1, 1]}, "spec.toml, seeds: 1 twice; expected each once"),
+    ({"horizons": [5, 5]}, "spec.toml, horizons: 5 twice; expected each once"),
     ({"horizons": []}, "spec.toml, horizons: "),
     ({"horizons": [1.5]}, "spec.toml, horizons.0: 1.5; expected a valid integer"),
-    ({"worlds": [{"kind": "randm"}]}, "spec.toml, worlds.0: kind 'randm'; .*kind = one of random, time-expanded"),
+    (
+        {"worlds": [{"kind": "randm"}]},
+        "spec.toml, worlds.0: kind 'randm'; .*kind = one of random, time-expanded, scenario, gymnasium",
+    ),
     ({"worlds": [{"layers": [1, 2]}]}, "spec.toml, worlds.0: no kind; .*kind = one of random, time-expanded"),
     ({"worlds": [{"kind": "random", "layers": [1, 2, 1]}]}, "spec.toml, worlds.0.actions: nothing"),
     ({"losses": [{"kind": "switching", "period": 0}]}, "spec.toml, losses.0.period: 0; .*greater than or equal to 1"),
@@ -86,15 +92,36 @@ WRONG = [
         {"losses": [{"kind": "switching", "period": 1, "perod": 1}]},
         "losses.0.perod: .*one of .*period, contexts, gap",
     ),
+    ({"losses": [{"kind": "switching", "perod": 1}]}, "losses.0.perod: .*one of .*period, contexts, gap"),
+    ({"worlds": [{"kind": "random", "layers": [1, 1], "action": 2}]}, "worlds.0.action: .*one of .*layers, actions"),
+    (
+        {"worlds": [{"kind": "scenario", "name": "batery"}]},
+        "worlds.0.name: 'batery'; expected one of battery, inventory",
+    ),
+    (
+        {"worlds": [{"kind": "scenario", "name": "battery", "zone": 3}]},
+        "spec.toml, worlds.0.zone: 3; expected a parameter of battery: .*zones",
+    ),
+    (
+        {"worlds": [{"kind": "scenario", "name": "battery", "file": "nope.csv"}]},
+        "worlds.0.file: nope.csv .*No such file",
+    ),
+    (
+        {"losses": [{"kind": "own"}]},
+        "losses.0: kind 'own', and worlds.0 is of kind 'random', which brings none; .*stochastic, switching",
+    ),
     ({"learners": [{"name": "UCO"}]}, "spec.toml, learners.0.name: 'UCO'; .*UCOREPS, OREPS"),
     (
         {"learners": [{"name": "UCOREPS", "etta": 1}]},
         "spec.toml, learners.0.etta: 1; .*a parameter of UCOREPS: horizon, eta, delta",
     ),
     ({"learners": [{"eta": 1}]}, "spec.toml, learners.0.name: nothing"),
-    ({"learners": [{"name": "OREPS"}, {"name": "OREPS"}]}, "'OREPS' is there twice: give it a label of its own"),
+    (
+        {"learners": [{"name": "OREPS"}, {"name": "OREPS"}]},
+        "spec.toml, learners: 'OREPS' twice; expected labels that tell learners apart",
+    ),
     ({"criterion": {"kind": "risk", "alpha": 2, "c": 1}}, "spec.toml, criterion.alpha: 2; .*less than or equal to 1"),
-    ({"criterion": {"kind": "mean"}}, "spec.toml, criterion: kind 'mean'; .*total, worst-case, risk"),
+    ({"criterion": {"kind": "mean"}}, "spec.toml, criterion: kind 'mean'; .*own, total, worst-case, risk"),
     ({"losses": [{"kind": "replay", "file": "nope.csv"}]}, "losses.0.file: nope.csv .*No such file"),
     ({"colour": "red"}, "spec.toml, colour: .*one of name, worlds, losses, learners, horizons, seeds, criterion"),
 ]
@@ -124,6 +151,55 @@ def test_what_does_not_fit_is_said_before_anything_is_played(tmp_path: Path) -> 
     text = GOOD.replace('name = "OSSP"', 'name = "OSSP"\neta = -1.0')
     with pytest.raises(am.InputError, match="eta: -1.0"):
         run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# Worlds that bring losses of their own
+
+ZONES = {"kind": "scenario", "name": "battery", "zones": 2}
+OWN = {"learners": [{"name": "UCOREPS"}, {"name": "OREPS"}], "horizons": [12], "seeds": 2}
+
+
+def test_a_scenario_is_played_with_its_own_losses_and_criterion(tmp_path: Path) -> None:
+    spec = checked_spec({"worlds": [ZONES], **OWN}, "spec.toml", tmp_path)
+    assert run_experiment(spec, tmp_path / "out").good
+    battery = make_scenario("battery", zones=2)
+    for seed in (0, 1):
+        learner = am.UCOREPS(battery.mdp.skeleton, horizon=12, criterion=battery.criterion)
+        game = am.play(battery.mdp, battery.losses_from(seed), learner, 12, seed, criterion=battery.criterion)
+        row = am.Results(tmp_path / "out").runs.filter(learner="UCOREPS", seed=seed).row(0, named=True)
+        assert (row["loss"], row["regret"]) == (game.total_loss, game.regret)
+
+
+def test_a_scenario_can_be_played_with_other_losses(tmp_path: Path) -> None:
+    spec = checked_spec({"worlds": [ZONES], "losses": TABLES["losses"], **OWN}, "spec.toml", tmp_path)
+    run = runs_of(spec)[0]
+    assert isinstance(run.make_losses(), am.losses.Switching)
+    assert run.make_criterion() == am.TotalLoss()
+    assert isinstance(runs_of(checked_spec({"worlds": [ZONES], **OWN}, "", tmp_path))[0].make_criterion(), am.WorstCase)
+
+
+def test_the_file_of_a_scenario_counts_by_what_is_in_it(tmp_path: Path) -> None:
+    def run(name: str, text: str) -> Run:
+        (tmp_path / name).write_text(text)
+        table = {"worlds": [{"kind": "scenario", "name": "inventory", "file": name}], **OWN}
+        return runs_of(checked_spec(table, "spec.toml", tmp_path))[0]
+
+    week = "order,hold,waste,short\n0.8,0.1,0.3,2.5\n"
+    one, same, other = run("a.csv", week), run("b.csv", week), run("a.csv", week.replace("0.8", "0.7"))
+    assert one.identity == same.identity != other.identity
+    assert same.make_world() == make_scenario("inventory", file=tmp_path / "b.csv").mdp
+    late = run("c.csv", week.replace("0.8", "0.6"))
+    (tmp_path / "c.csv").write_text(week)
+    with pytest.raises(am.InputError, match="has changed since the spec was read"):
+        late.make_world()
+
+
+def test_a_recording_shorter_than_a_horizon_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    (tmp_path / "weeks.csv").write_text("order,hold,waste,short\n" + "0.8,0.1,0.3,2.5\n" * 11)
+    table = {"worlds": [{"kind": "scenario", "name": "inventory", "file": "weeks.csv"}], **OWN}
+    with pytest.raises(am.InputError, match="horizons: 12; expected at most 11"):
+        run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -411,8 +487,13 @@ def test_nothing_is_said_where_no_one_looks_but_what_became_of_it(tmp_path: Path
 
 def test_the_list_names_everything() -> None:
     said, _ = command("list").communicate(timeout=60)
-    for name in ("UCOREPS", "UOBREPS", "time-expanded", "replay", "worst-case"):
+    for name in ("UCOREPS", "UOBREPS", "time-expanded", "gymnasium", "battery", "replay", "worst-case"):
         assert name in said
+    for group in GROUPS:
+        said, _ = command("list", group).communicate(timeout=60)
+        for name in GROUPS[group]:
+            assert name in said
     wrong = command("list", "cheese")
-    assert "one of learners, worlds" in wrong.communicate(timeout=60)[1].replace("\n", " ")
-    assert wrong.returncode == 1
+    told = " ".join(re.findall(r"'\w+'", wrong.communicate(timeout=60)[1]))
+    assert "'cheese' 'learners' 'worlds' 'scenarios' 'losses' 'criteria'" in told
+    assert wrong.returncode == 2

@@ -426,3 +426,18 @@ def test_memory_does_not_grow_with_the_number_of_episodes() -> None:
 
     peak(100)
     assert peak(500_000) < 1.1 * peak(200_000)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_the_curve_has_the_mean_radius_of_section_4_1(scale: float) -> None:
+    T, delta, mdp = 400, 0.1, am.MDP.random([1, 3, 4, 1], 2, seed=2)
+    learner = am.UCOREPS(mdp.skeleton, horizon=T, delta=delta, confidence_scale=scale)
+    game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, T)
+    N, over = learner.counts.visits, np.repeat([3, 4, 1], [2, 6, 8])
+    radius = scale * np.sqrt(2 * over * np.log(T * 9 * 2 / delta) / np.maximum(1, N))
+    expected = np.where(N > 0, np.minimum(2, radius), 2).mean()
+    assert game.curve["radius"][-1] == pytest.approx(expected, rel=1e-12)
+    assert game.curve["radius"].is_sorted(descending=True)
+    assert (
+        am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), 5).curve["radius"].null_count() == 5
+    )

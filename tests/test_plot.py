@@ -121,17 +121,25 @@ def test_epochs_are_of_those_that_have_them(results: am.Results) -> None:
     assert (np.diff(ax.lines[0].get_ydata()) >= 0).all()
 
 
+def test_radii_are_those_of_the_sets_and_of_learners_that_have_them(results: am.Results) -> None:
+    ax = am.plot.radii(results)
+    assert shown(ax) == ["UCOREPS", "narrow"]
+    wide, narrow = (line.get_ydata() for line in ax.lines[1:3])
+    assert (wide >= narrow).all()
+    assert 2.0 > narrow[0] > narrow[-1]  # an episode visits some pairs already
+
+
 @pytest.mark.parametrize("confidence", ["l1", "bernstein"])
-def test_radii_shrink(confidence: str) -> None:
+def test_radii_shrink_pair_by_pair(confidence: str) -> None:
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
     learner = am.UCOREPS(mdp.skeleton, horizon=3000, confidence=confidence, confidence_scale=0.1)  # type: ignore[arg-type]
     means = []
     for _ in range(2):
-        means.append(am.plot.radii(learner).lines[1].get_ydata().mean())
+        means.append(am.plot.pair_radii(learner).lines[1].get_ydata().mean())
         am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, 1500)
     assert means[1] < means[0]
     with pytest.raises(am.InputError, match="no confidence sets"):
-        am.plot.radii(am.Uniform(mdp.skeleton))
+        am.plot.pair_radii(am.Uniform(mdp.skeleton))
 
 
 def test_figures_become_pdf_and_svg(results: am.Results, tmp_path: Path) -> None:

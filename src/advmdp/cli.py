@@ -22,6 +22,16 @@ class EngineName(StrEnum):
     ray = "ray"
 
 
+class Group(StrEnum):
+    """What an experiment is made of."""
+
+    learners = "learners"
+    worlds = "worlds"
+    scenarios = "scenarios"
+    losses = "losses"
+    criteria = "criteria"
+
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -134,9 +144,7 @@ def report(
 
 @app.command("list", epilog="Example:  advmdp list learners")
 def list_(
-    what: Annotated[
-        str | None, typer.Argument(help="learners, losses, criteria or worlds; all of them unless said.")
-    ] = None,
+    what: Annotated[Group | None, typer.Argument(help="Of these only, with their parameters.")] = None,
 ) -> None:
     """What an experiment can be made of, with one line each."""
     from advmdp.experiments import command

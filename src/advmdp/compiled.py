@@ -48,6 +48,6 @@ def sources(package: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         text = path.read_bytes()
-        if b"compiled" in text:
+        if b"@compiled" in text or path.name == "compiled.py":
             digest.update(path.name.encode() + len(text).to_bytes(8, "little") + text)
     return digest.hexdigest()

@@ -53,6 +53,10 @@ class RowSet(ABC):
     def some(self, sk: Skeleton) -> FloatArray:
         """Some row of the set for every pair, for pairs about which nothing else can be said."""
 
+    @abstractmethod
+    def radii(self, sk: Skeleton) -> FloatArray:
+        """How far, in L1 norm, rows of the set may be from its middle, pair by pair: 0 a point, 2 no constraint."""
+
 
 @dataclass(frozen=True, init=False, eq=False)
 class L1Ball(RowSet):
@@ -77,8 +81,14 @@ class L1Ball(RowSet):
 
     def some(self, sk: Skeleton) -> FloatArray:
         widths = np.diff(sk.transition_ptr)
-        visited = np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
-        return np.where(sk.over_transitions(visited), self.center, sk.over_transitions(1.0 / widths))
+        return np.where(sk.over_transitions(self._visited(sk)), self.center, sk.over_transitions(1.0 / widths))
+
+    def radii(self, sk: Skeleton) -> FloatArray:
+        return np.where(self._visited(sk), np.minimum(self.radius, FREE), FREE)
+
+    def _visited(self, sk: Skeleton) -> NDArray[np.bool_]:
+        """Pairs with a centre: the others are free, whatever their radius."""
+        return np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -118,6 +128,10 @@ class Box(RowSet):
         missing, total = 1.0 - np.add.reduceat(self.lower, first), np.add.reduceat(room, first)
         return self.lower + room * sk.over_transitions(missing / np.where(total > 0.0, total, 1.0))
 
+    def radii(self, sk: Skeleton) -> FloatArray:
+        """Half the widths summed: what they allow at most."""
+        return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
+
 
 @dataclass(frozen=True, init=False, eq=False)
 class Point(RowSet):
@@ -139,6 +153,9 @@ class Point(RowSet):
 
     def some(self, sk: Skeleton) -> FloatArray:
         return self.transition
+
+    def radii(self, sk: Skeleton) -> FloatArray:
+        return np.zeros(sk.num_pairs)
 
 
 class Counts:

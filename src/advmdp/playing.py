@@ -62,7 +62,8 @@ class Game:
     seed: int
     curve: pl.DataFrame
     """A row at each of the :func:`advmdp.regret.marks`: cumulative loss, comparator, regret and its two parts, the
-    bound of the learner's guarantee, epochs, and the largest gap of a projection so far."""
+    bound of the learner's guarantee, epochs, the mean radius of the epoch's sets (2: no constraint), and the
+    largest gap of a projection so far."""
     comparator: Comparator
     """The best fixed policy in hindsight."""
 
@@ -306,6 +307,8 @@ class _Match:
     def _mark(self) -> None:
         """The ledger's line, with the comparator where that costs next to nothing."""
         more = {"epochs": float(self.learner.epochs)}
+        if (rows := self.learner.rows) is not None:
+            more["radius"] = float(rows.radii(self.mdp.skeleton).mean())
         if self.criterion == TotalLoss():
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
         self.ledger.mark(**more)
@@ -341,10 +344,11 @@ class _Match:
         ours = ours and self.learner.assumes in kinds
         bounds = [self.learner.bound(int(t)) if ours else inf for t in lines["episode"]]
         bound = pl.Series("bound", bounds, dtype=pl.Float64)
+        radius = pl.col("radius") if "radius" in lines.columns else pl.lit(None, pl.Float64)
         return lines.with_columns(bound).select(
             pl.col("episode").cast(pl.Int64), loss, best, regret=loss - best, regret_approximation=loss - believed,
             regret_online=believed - best, bound=pl.col("bound"), epochs=pl.col("epochs").cast(pl.Int64),
-            projection_gap=pl.col("projection_gap"), comparator_gap=pl.col("comparator_gap"),
+            radius=radius, projection_gap=pl.col("projection_gap"), comparator_gap=pl.col("comparator_gap"),
         )  # fmt: skip
 
     def save(self) -> None:

@@ -1,6 +1,7 @@
 """What ``advmdp run`` and ``advmdp list`` say: a plan, a summary, a catalogue."""
 
 import inspect
+from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
@@ -11,19 +12,23 @@ from advmdp.errors import InputError
 from advmdp.experiments.engines import processes
 from advmdp.experiments.runner import Engine, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
-from advmdp.experiments.spec import PARTS, Part, read_spec
+from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store
 from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.scenarios import SCENARIOS, scenario_parameters
 
 __all__ = ["catalogue", "plan", "play"]
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "learners": tuple(LEARNERS),
-    "worlds": ("random", "time-expanded"),
-    "losses": ("stochastic", "switching", "drifting", "adaptive", "replay"),
-    "criteria": ("total", "worst-case", "risk"),
+    "worlds": tuple(PARTS["worlds"]),
+    "scenarios": tuple(SCENARIOS),
+    "losses": tuple(PARTS["losses"]),
+    "criteria": tuple(PARTS["criterion"]),
 }
-"""What an experiment is made of: learners, and the kinds that the tables of a spec may have."""
+"""What an experiment is made of: learners, scenarios, and the kinds that the tables of a spec may have."""
+TABLES = {"worlds": "worlds", "losses": "losses", "criteria": "criterion"}
+"""Where in a spec these kinds stand."""
 
 
 def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
@@ -89,21 +94,23 @@ def catalogue(what: str | None, console: Console) -> None:
     if what is not None and what not in GROUPS:
         raise InputError("list", f"{what!r}", f"one of {', '.join(GROUPS)}")
     if what is not None:
-        console.print(_learners() if what == "learners" else _parts(what))
+        tables = {"learners": _learners, "scenarios": _scenarios}
+        console.print(tables[what]() if what in tables else _parts(what))
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for group, names in GROUPS.items():
         table.add_row(f"[bold]{group}[/]")
         for name in names:
-            table.add_row(f"  {name}", _first_line(learner_class(name) if group == "learners" else PARTS[name]))
+            table.add_row(f"  {name}", _first_line(_documented(group, name)))
     console.print(table)
     console.print("\n[bold]advmdp list GROUP[/] shows the parameters")
 
 
 def _learners() -> Table:
-    table = Table(title="learners", title_justify="left")
+    table = Table(title="learners", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    widths = {"name": len("FollowLeader"), "sees": len("full or"), "parameters": len("confidence_scale,")}
     for column in ("name", "what it is", "knows", "sees", "criteria", "parameters"):
-        table.add_column(column)
+        table.add_column(column, width=widths.get(column))  # so that names are never cut
     for name in LEARNERS:
         kind = learner_class(name)
         hidden = ("skeleton", "mdp", "criterion", "threads")
@@ -112,18 +119,34 @@ def _learners() -> Table:
     return table
 
 
+def _scenarios() -> Table:
+    table = Table(title="scenarios", title_justify="left")
+    for column in ("name", "what it is", "parameters"):
+        table.add_column(column)
+    for name in SCENARIOS:
+        shown = (f"{key} = {value!r}" for key, value in scenario_parameters(name).items())
+        table.add_row(name, _first_line(_documented("scenarios", name)), escape(", ".join(shown)))
+    return table
+
+
 def _parts(group: str) -> Table:
     table = Table(title=group, title_justify="left")
     for column in ("kind", "what it is", "fields"):
         table.add_column(column)
-    for kind in GROUPS[group]:
-        part = PARTS[kind]
+    for kind, part in PARTS[TABLES[group]].items():
         fields = ", ".join(name for name in part.model_fields if name not in ("kind", "digest"))
         table.add_row(kind, _first_line(part), fields)
     return table
 
 
-def _first_line(kind: type[Part] | type[object]) -> str:
+def _documented(group: str, name: str) -> object:
+    """What says in its first line what the thing is."""
+    if group == "learners":
+        return learner_class(name)
+    return import_module(SCENARIOS[name]) if group == "scenarios" else PARTS[TABLES[group]][name]
+
+
+def _first_line(kind: object) -> str:
     return escape((inspect.getdoc(kind) or "").split("\n")[0].rstrip(".").replace("``", ""))
 
 

@@ -345,7 +345,7 @@ def _with_files(run: Run, sent: Mapping[str, Any], scratch: Path) -> Run:
     parts: dict[str, Any] = {}
     lacks = []
     for name, part in (("world", run.world), ("losses", run.losses)):
-        if not isinstance(part, FilePart) or _is_here(part):
+        if not isinstance(part, FilePart) or part.file is None or _is_here(part.file, part.digest):
             continue
         if part.file not in sent:
             lacks.append(part.file)
@@ -355,20 +355,20 @@ def _with_files(run: Run, sent: Mapping[str, Any], scratch: Path) -> Run:
         path = scratch / f"{name}{Path(part.file).suffix}"
         path.write_bytes(ray.get(sent[part.file]))
         parts[name] = part.model_copy(update={"file": str(path)})
-        if not _is_here(parts[name]):
+        if not _is_here(str(path), part.digest):
             raise InputError(part.file, "a file that was changed", "the one that the spec was read with")
     if lacks:
         raise _Lacking(*lacks)
     return replace(run, **parts)
 
 
-def _is_here(part: FilePart) -> bool:
+def _is_here(file: str, digest: str) -> bool:
     """Whether the file is here with the contents that the spec was read with."""
     try:
-        content = Path(part.file).read_bytes()
+        content = Path(file).read_bytes()
     except OSError:
         return False
-    return part.digest in ("", hashlib.sha256(content).hexdigest())
+    return digest in ("", hashlib.sha256(content).hexdigest())
 
 
 def _first_line(error: Exception) -> str:

@@ -41,6 +41,7 @@ MEASURES = (
     ("regret_online", "R^ON", "The part of the regret that is due to not knowing the losses."),
     ("regret_approximation", "R^APP", "The part of the regret that is due to not knowing the dynamics."),
     ("epochs", "epochs", "How many epochs have begun."),
+    ("radius", "radii", "The mean radius of the confidence sets, pairs counted alike; 2 is no constraint."),
 )
 
 
@@ -303,7 +304,8 @@ def _data(results: Results) -> str:
             place = places[tuple(key)], results.labels.index(str(label))
             line = lines.setdefault(place, {"setting": place[0], "learner": place[1], "bound": []})
             line |= {"t": part["episode"].to_list(), "seeds": part["seeds"][0]}
-            line[column] = [_rounded(part[name]) for name in ("mean", "low", "high")]
+            if part["mean"].null_count() == 0:  # learners without confidence sets have no radii
+                line[column] = [_rounded(part[name]) for name in ("mean", "low", "high")]
     given = results.curves.drop_nulls("bound").group_by(["label", *SETTING, "episode"], maintain_order=True)
     for label, *key, t, bound in given.agg(pl.max("bound")).iter_rows():
         lines[places[tuple(key)], results.labels.index(label)]["bound"].append([t, bound])

@@ -32,8 +32,8 @@ SETTING = ["world", "losses", "horizon"]
 """What two learners share that can be compared."""
 WHICH = ["label", "learner", *SETTING, "seed"]
 CURVES = (
-    "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "projection_gap",
-    "comparator_gap",
+    "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
+    "projection_gap", "comparator_gap",
 )  # fmt: skip
 GAPS = ("projection_gap", "comparator_gap")
 INDEXED = {
@@ -73,7 +73,7 @@ class Results:
     def curves(self) -> pl.DataFrame:
         """A row for each finished run and mark: what the run is, and the account up to that episode.
 
-        ``bound`` is empty where the learner guarantees nothing.
+        ``bound`` is empty where the learner guarantees nothing, ``radius`` where it has no confidence sets.
         """
         there = self._entries.filter(state="finished")
         if there.is_empty():

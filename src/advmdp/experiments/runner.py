@@ -98,13 +98,19 @@ def check(spec: Spec) -> None:
         if (other := known.setdefault(run.identity, run)) is not run:
             same = f"{other.learner.shown!r} and {run.learner.shown!r} are the same run, {run.folder}"
             raise InputError(spec.name, same, "each world, losses and learner once")
-    seen = set()
+    seen, longest = set(), max(spec.horizons)
     for run in known.values():
-        kind = (run.world, run.losses, repr(run.learner))
+        kind = run.kind
         if kind not in seen:
             seen.add(kind)
-            mdp = run.make_world()
-            play(mdp, run.make_losses(mdp.skeleton), run.make_learner(mdp), 1, criterion=run.make_criterion())
+            _try(run, longest)
+
+
+def _try(run: Run, longest: int) -> None:
+    mdp, losses = run.make_world(), run.make_losses()
+    if losses.episodes is not None and longest > losses.episodes:
+        raise InputError("horizons", f"{longest:,}", f"at most {losses.episodes:,}, as many as {losses!r} has")
+    play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())
 
 
 @dataclass(frozen=True)
@@ -119,16 +125,15 @@ class Estimate:
 
 def estimate(runs: Sequence[Run]) -> Estimate:
     """Play a few episodes of each kind of run, and multiply."""
-    speeds: dict[tuple[object, ...], tuple[float, int]] = {}
+    speeds: dict[str, tuple[float, int]] = {}
     seconds, size = 0.0, 0
     for run in runs:
-        kind = (run.world, run.losses, repr(run.learner))
+        kind = run.kind
         if kind not in speeds:
-            mdp = run.make_world()
-            losses, learner = run.make_losses(mdp.skeleton), run.make_learner(mdp)
-            play(mdp, losses, learner, 2)
+            mdp, losses, criterion = run.make_world(), run.make_losses(), run.make_criterion()
+            play(mdp, losses, run.make_learner(mdp), 1, criterion=criterion)
             begun, count = time.perf_counter(), min(SAMPLE, run.horizon)
-            play(mdp, losses, run.make_learner(mdp), count)
+            play(mdp, losses, run.make_learner(mdp), count, criterion=criterion)
             speeds[kind] = (time.perf_counter() - begun) / count, mdp.skeleton.num_transitions
         each, transitions = speeds[kind]
         seconds += each * run.horizon

@@ -6,7 +6,7 @@ hash of that, so equal runs have equal results, wherever and in whatever order t
 
 A run has a folder of its own, readable by anything that reads Parquet and JSON:
 
-    curve.parquet     cumulative loss, regret and its parts, bound, epochs, at log-spaced episodes
+    curve.parquet     cumulative loss, regret and its parts, bound, epochs, radii, at log-spaced episodes
     flow.parquet      for each transition: layer, state, action, successor, P, and q of the last and of the best policy
     manifest.json     the run, its results, versions and machine; written last: a run with a manifest is finished
     checkpoint.npz    while it is being played
@@ -32,30 +32,15 @@ import polars as pl
 from pydantic import TypeAdapter
 
 import advmdp
-from advmdp import losses as kinds_of_losses
-from advmdp.criteria import Criterion, Risk, TotalLoss, WorstCase
-from advmdp.errors import InputError
-from advmdp.expansion import time_expand
-from advmdp.experiments.spec import (
-    CriterionSpec,
-    ExpandedWorld,
-    FilePart,
-    LearnerSpec,
-    LossesSpec,
-    RandomWorld,
-    ReplayLosses,
-    RiskSpec,
-    Spec,
-    WorldSpec,
-    WorstCaseSpec,
-)  # fmt: skip
+from advmdp.criteria import Criterion
+from advmdp.experiments import making
+from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
 from advmdp.files import write_bytes
 from advmdp.learners.base import Learner, learner_class
 from advmdp.losses import Losses
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.playing import SECONDS, Game, play
-from advmdp.skeleton import Skeleton
 
 __all__ = ["Run", "play_run", "runs_of"]
 
@@ -87,6 +72,8 @@ class Run:
             if "seed" in part and part["seed"] is None:
                 part["seed"] = self.seed
         learner = {"name": self.learner.name, "parameters": self.learner_parameters}
+        if packages := making.packages_of(self.world):
+            world["read_with"] = packages
         what = {"world": world, "losses": losses, "criterion": _dumped(self.criterion), "learner": learner}
         return {"format": FORMAT, "advmdp": advmdp.__version__, **what, "horizon": self.horizon, "seed": self.seed}
 
@@ -108,6 +95,11 @@ class Run:
         given = {name: value for name, value in open_ones.items() if name in takes}
         return given | self.learner.parameters
 
+    @property
+    def kind(self) -> str:
+        """World, losses and learner: runs that differ in no more than horizon and seed are of one kind."""
+        return f"{self.world!r} {self.losses!r} {self.learner!r}"
+
     def to_json(self) -> str:
         """For another process; :meth:`from_json` reads it."""
         parts = {name: getattr(self, name).model_dump(mode="json") for name in ADAPTERS}
@@ -120,28 +112,21 @@ class Run:
         parts = {name: adapter.validate_python(table[name]) for name, adapter in ADAPTERS.items()}
         return cls(**parts, horizon=table["horizon"], seed=table["seed"])
 
+    @property
+    def _world(self) -> making.World:
+        return making.make_world(self.world, self.seed)
+
     def make_world(self) -> MDP:
         """The MDP."""
-        world = self.world
-        if isinstance(world, RandomWorld):
-            seed = self.seed if world.seed is None else world.seed
-            return MDP.random(list(world.layers), world.actions, seed, world.branching, world.concentration)
-        return _expanded(world)
+        return self._world.mdp
 
-    def make_losses(self, sk: Skeleton) -> Losses:
+    def make_losses(self) -> Losses:
         """The losses."""
-        losses = self.losses
-        if isinstance(losses, ReplayLosses):
-            return kinds_of_losses.Replay(sk, _unchanged(losses), rescale=losses.rescale)
-        kind: Callable[..., Losses] = getattr(kinds_of_losses, losses.kind.capitalize())
-        given = losses.model_dump(exclude={"kind", "seed"}, exclude_none=True)
-        return kind(sk, seed=self.seed if losses.seed is None else losses.seed, **given)
+        return making.make_losses(self.losses, self._world, self.seed)
 
     def make_criterion(self) -> Criterion:
         """The criterion."""
-        if isinstance(self.criterion, RiskSpec):
-            return Risk(self.criterion.alpha, self.criterion.c, reading=self.criterion.reading)
-        return WorstCase() if isinstance(self.criterion, WorstCaseSpec) else TotalLoss()
+        return making.make_criterion(self.criterion, self._world, self.losses)
 
     def make_learner(self, mdp: MDP) -> Learner:
         """The learner, which optimises the criterion if it can, and else the total loss."""
@@ -175,7 +160,7 @@ def play_run(
     if not (folder / MANIFEST).exists():
         mdp = run.make_world()
         game = play(
-            mdp, run.make_losses(mdp.skeleton), run.make_learner(mdp), run.horizon, run.seed, progress=show,
+            mdp, run.make_losses(), run.make_learner(mdp), run.horizon, run.seed, progress=show,
             criterion=run.make_criterion(), checkpoint=folder / CHECKPOINT, checkpoint_seconds=checkpoint_seconds,
         )  # fmt: skip
         write_bytes(folder / CURVE, _parquet(game.curve))
@@ -244,26 +229,6 @@ def _dumped(part: Any) -> dict[str, Any]:
     return table
 
 
-def _unchanged(part: FilePart) -> str:
-    """The file, which must still be what the identity says."""
-    try:
-        content = Path(part.file).read_bytes()
-    except OSError as error:
-        raise InputError(part.file, f"{error.strerror}", "the file that the spec names") from None
-    if hashlib.sha256(content).hexdigest() != part.digest:
-        raise InputError(part.file, "a file that has changed since the spec was read", "the same one, or a new start")
-    return part.file
-
-
 @cache
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
-
-
-def _expanded(world: ExpandedWorld) -> MDP:
-    try:
-        with np.load(_unchanged(world), allow_pickle=False) as archive:
-            transition = archive["transition"]
-    except (OSError, KeyError, ValueError) as error:
-        raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None
-    return time_expand(transition, world.steps, world.initial).mdp

@@ -17,7 +17,7 @@
     name = "UCOREPS"                            # any learner, with its parameters
     confidence_scale = 0.2
 
-    [criterion]                                 # the total loss unless said
+    [criterion]                                 # what fits the losses of a scenario, else the total, unless said
     kind = "risk"
     alpha = 0.5
     c = 2.0
@@ -29,7 +29,7 @@ the spec.  What does not fit is an error that says where in the file, what was g
 import hashlib
 import inspect
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -43,9 +43,11 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
+from pydantic_core import PydanticCustomError
 
 from advmdp.errors import InputError
 from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.scenarios import SCENARIOS, scenario_parameters
 
 __all__ = ["CriterionSpec", "LearnerSpec", "LossesSpec", "Spec", "WorldSpec", "read_spec"]
 
@@ -64,7 +66,7 @@ class Part(BaseModel):
 class FilePart(Part):
     """One that reads a file; its contents, not its name, are what determines a result."""
 
-    file: str
+    file: str | None = None
     digest: str = ""
     """Of the file's contents, worked out when the spec is read."""
 
@@ -84,11 +86,46 @@ class ExpandedWorld(FilePart):
     """A problem with loops, unrolled in time: an .npz file with ``transition``, P[s, a, s'] or P[h, s, a, s']."""
 
     kind: Literal["time-expanded"]
+    file: str
     steps: Count
     initial: Seed = 0
 
 
-WorldSpec = Annotated[RandomWorld | ExpandedWorld, Field(discriminator="kind")]
+def _one_of(known: Iterable[str]) -> AfterValidator:
+    names = tuple(known)
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"one of {', '.join(names)}")
+        return name
+
+    return AfterValidator(check)
+
+
+class ScenarioWorld(FilePart):
+    """A problem from practice, by name, with its parameters, and losses of its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Literal["scenario"]
+    name: Annotated[str, _one_of(SCENARIOS)]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the scenario, but for its file."""
+        return dict(self.model_extra or {})
+
+
+class GymnasiumWorld(Part):
+    """An environment of Gymnasium with a tabular model, so many steps of it, and losses from its rewards."""
+
+    kind: Literal["gymnasium"]
+    id: str
+    steps: Count
+    options: dict[str, Any] = {}
+
+
+WorldSpec = Annotated[RandomWorld | ExpandedWorld | ScenarioWorld | GymnasiumWorld, Field(discriminator="kind")]
 
 
 class NoisyLosses(Part):
@@ -133,18 +170,33 @@ class ReplayLosses(FilePart):
     """Recorded losses: a CSV or Parquet file with a row for each episode."""
 
     kind: Literal["replay"]
+    file: str
     rescale: tuple[Number, Number] | Literal["range"] | None = None
 
 
+class OwnLosses(Part):
+    """Those that the world brings: a scenario's, or the rewards of an environment."""
+
+    kind: Literal["own"] = "own"
+    seed: Seed | None = None
+
+
 LossesSpec = Annotated[
-    StochasticLosses | SwitchingLosses | DriftingLosses | AdaptiveLosses | ReplayLosses, Field(discriminator="kind")
+    StochasticLosses | SwitchingLosses | DriftingLosses | AdaptiveLosses | ReplayLosses | OwnLosses,
+    Field(discriminator="kind"),
 ]
+
+
+class OwnCriterion(Part):
+    """What fits the world's own losses; the total expected loss of all others."""
+
+    kind: Literal["own"] = "own"
 
 
 class TotalSpec(Part):
     """The total expected loss."""
 
-    kind: Literal["total"] = "total"
+    kind: Literal["total"]
 
 
 class WorstCaseSpec(Part):
@@ -162,28 +214,20 @@ class RiskSpec(Part):
     reading: Literal["definition", "lemma"] = "definition"
 
 
-CriterionSpec = Annotated[TotalSpec | WorstCaseSpec | RiskSpec, Field(discriminator="kind")]
+CriterionSpec = Annotated[OwnCriterion | TotalSpec | WorstCaseSpec | RiskSpec, Field(discriminator="kind")]
 
 
-PARTS: dict[str, type[Part]] = {
-    "random": RandomWorld,
-    "time-expanded": ExpandedWorld,
-    "stochastic": StochasticLosses,
-    "switching": SwitchingLosses,
-    "drifting": DriftingLosses,
-    "adaptive": AdaptiveLosses,
-    "replay": ReplayLosses,
-    "total": TotalSpec,
-    "worst-case": WorstCaseSpec,
-    "risk": RiskSpec,
+def _by_kind(union: Any) -> dict[str, type[Part]]:
+    """The tables of a union, by the kind that each says it is."""
+    return {get_args(part.model_fields["kind"].annotation)[0]: part for part in get_args(get_args(union)[0])}
+
+
+PARTS: dict[str, dict[str, type[Part]]] = {
+    "worlds": _by_kind(WorldSpec),
+    "losses": _by_kind(LossesSpec),
+    "criterion": _by_kind(CriterionSpec),
 }
-"""The tables that have a kind, by that kind."""
-
-
-def _known_learner(name: str) -> str:
-    if name not in LEARNERS:
-        raise ValueError(f"one of {', '.join(LEARNERS)}")
-    return name
+"""The tables that have a kind, by where they stand and that kind."""
 
 
 class LearnerSpec(BaseModel):
@@ -191,7 +235,7 @@ class LearnerSpec(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: Annotated[str, AfterValidator(_known_learner)]
+    name: Annotated[str, _one_of(LEARNERS)]
     label: str | None = None
 
     @property
@@ -215,24 +259,29 @@ def _seeds(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     return handler(value)
 
 
+def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Nothing may be there twice; learners are told by what they are called."""
+    shown = [value.shown if isinstance(value, LearnerSpec) else value for value in values]
+    for i, value in enumerate(shown):
+        if value in shown[:i]:
+            what = "labels that tell learners apart" if isinstance(values[i], LearnerSpec) else "each once"
+            raise PydanticCustomError("twice", "{expected}", {"given": f"{value!r} twice", "expected": what})
+    return values
+
+
+Once = AfterValidator(_once)
+
+
 class Spec(Part):
     """An experiment: every learner in every world against all losses, for every horizon and seed."""
 
     name: str = "experiment"
     worlds: Annotated[tuple[WorldSpec, ...], Field(min_length=1)]
-    losses: Annotated[tuple[LossesSpec, ...], Field(min_length=1)]
-    learners: Annotated[tuple[LearnerSpec, ...], Field(min_length=1)]
-    horizons: Annotated[tuple[Count, ...], Field(min_length=1)]
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), WrapValidator(_seeds)] = (0,)
-    criterion: CriterionSpec = TotalSpec()
-
-    def model_post_init(self, context: object) -> None:
-        labels = [learner.shown for learner in self.learners]
-        for name, values in (("learners", labels), ("horizons", self.horizons), ("seeds", self.seeds)):
-            for i, value in enumerate(values):
-                if value in values[:i]:
-                    hint = ": give it a label of its own" if name == "learners" else ""
-                    raise ValueError(f"{name}: {value!r} is there twice{hint}")
+    losses: Annotated[tuple[LossesSpec, ...], Field(min_length=1)] = (OwnLosses(),)
+    learners: Annotated[tuple[LearnerSpec, ...], Field(min_length=1), Once]
+    horizons: Annotated[tuple[Count, ...], Field(min_length=1), Once]
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), WrapValidator(_seeds), Once] = (0,)
+    criterion: CriterionSpec = OwnCriterion()
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:
@@ -252,9 +301,10 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
     try:
         spec = Spec.model_validate(_singular(table))
     except ValidationError as error:
-        first = error.errors()[0]
+        first = _most_telling(error.errors())
         raise InputError(f"{where}, {_place(first['loc'])}", _given(first), _possible(first)) from None
     _check_parameters(spec, where)
+    _check_own(spec, where)
     return spec.model_copy(
         update={
             "worlds": tuple(_with_file(part, f"{where}, worlds.{i}", folder) for i, part in enumerate(spec.worlds)),
@@ -264,15 +314,30 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
 
 
 def _check_parameters(spec: Spec, where: str) -> None:
-    """Every parameter of a learner must be one of its constructor's."""
+    """Every parameter of a learner must be one of its constructor's, and of a scenario one that it takes."""
     for i, learner in enumerate(spec.learners):
-        takes = inspect.signature(learner_class(learner.name)).parameters
-        possible = ", ".join(name for name in takes if name not in NOT_PARAMETERS) or "none"
-        for name, value in learner.parameters.items():
-            if name not in possible.split(", "):
-                raise InputError(
-                    f"{where}, learners.{i}.{name}", f"{value!r}", f"a parameter of {learner.name}: {possible}"
-                )
+        takes = [p for p in inspect.signature(learner_class(learner.name)).parameters if p not in NOT_PARAMETERS]
+        _check_names(f"{where}, learners.{i}", learner.name, learner.parameters, takes)
+    for i, world in enumerate(spec.worlds):
+        if isinstance(world, ScenarioWorld):
+            given = world.parameters | ({} if world.file is None else {"file": world.file})
+            _check_names(f"{where}, worlds.{i}", world.name, given, list(scenario_parameters(world.name)))
+
+
+def _check_names(where: str, whose: str, given: dict[str, Any], takes: list[str]) -> None:
+    for name, value in given.items():
+        if name not in takes:
+            raise InputError(f"{where}.{name}", f"{value!r}", f"a parameter of {whose}: {', '.join(takes) or 'none'}")
+
+
+def _check_own(spec: Spec, where: str) -> None:
+    """Losses of its own must be had by every world that is to be played with them."""
+    for i, world in enumerate(spec.worlds):
+        for j, losses in enumerate(spec.losses):
+            if isinstance(losses, OwnLosses) and not isinstance(world, ScenarioWorld | GymnasiumWorld):
+                given = f"kind 'own', and worlds.{i} is of kind '{world.kind}', which brings none"
+                others = ", ".join(kind for kind in PARTS["losses"] if kind != "own")
+                raise InputError(f"{where}, losses.{j}", given, f"kind = one of {others}")
 
 
 def _singular(table: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +352,7 @@ def _singular(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_file(part: Any, where: str, folder: Path) -> Any:
-    if not isinstance(part, FilePart):
+    if not isinstance(part, FilePart) or part.file is None:
         return part
     path = (folder / part.file).resolve()
     try:
@@ -297,19 +362,32 @@ def _with_file(part: Any, where: str, folder: Path) -> Any:
     return part.model_copy(update={"file": str(path), "digest": digest})
 
 
-def _place(parts: Sequence[int | str]) -> str:
+def _most_telling(errors: Sequence[Any]) -> Any:
+    """The first; but a field that is missing where there is a strange one is a field misspelt."""
+    first = errors[0]
+    if first["type"] == "missing":
+        strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == first["loc"][:-1])
+        return next(strange, first)
+    return first
+
+
+def _place(loc: Sequence[int | str]) -> str:
     """Where in the file: losses.0.period; the kinds that pydantic puts in between are left out."""
-    shown: list[str] = []
-    for i, part in enumerate(parts):
-        is_kind = i >= 1 and isinstance(part, str) and (isinstance(parts[i - 1], int) or parts[i - 1] == "criterion")
-        if not (is_kind and part in PARTS):
-            shown.append(str(part))
-    return ".".join(shown) or "the whole"
+    kind = _kind_at(loc)
+    return ".".join(str(part) for i, part in enumerate(loc) if kind is None or i != kind) or "the whole"
+
+
+def _kind_at(loc: Sequence[int | str]) -> int | None:
+    """Where among the steps to a field its table's kind stands: after worlds.0 and losses.0, and after criterion."""
+    place = {"worlds": 2, "losses": 2, "criterion": 1}.get(str(loc[0])) if loc else None
+    return place if place is not None and len(loc) > place else None
 
 
 def _given(error: Any) -> str:
     if error["type"] == "missing":
         return "nothing"
+    if error["type"] == "twice":
+        return str(error["ctx"]["given"])
     if error["type"] == "extra_forbidden":
         return "a field that is not one of its fields"
     value = error["input"]
@@ -326,19 +404,13 @@ def _possible(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"one of {_fields_at(error['loc'])}"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        union = {"worlds": WorldSpec, "losses": LossesSpec}.get(str(error["loc"][0]), CriterionSpec)
-        return (
-            f"kind = one of {', '.join(kind for kind, part in PARTS.items() if part in get_args(get_args(union)[0]))}"
-        )
+        return f"kind = one of {', '.join(PARTS[str(error['loc'][0])])}"
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should be ", "")
 
 
 def _fields_at(loc: Sequence[int | str]) -> str:
     """The fields of the table in which a field was found that is none of them."""
-    if len(loc) == 1:
+    if (kind := _kind_at(loc)) is None:
         return ", ".join(Spec.model_fields)
-    for kind in loc:
-        if kind in PARTS:
-            return ", ".join(name for name in PARTS[str(kind)].model_fields if name != "digest")
-    return "those of this table"
+    return ", ".join(name for name in PARTS[str(loc[0])][str(loc[kind])].model_fields if name != "digest")

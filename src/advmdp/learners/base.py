@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, expect, whole
+from advmdp.confidence import RowSet
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
 from advmdp.errors import InputError
 from advmdp.files import read_archive, write_archive
@@ -123,6 +124,11 @@ class Learner(ABC):
     def epochs(self) -> int:
         """How many epochs have begun, for learners that have them."""
         return 1
+
+    @property
+    def rows(self) -> RowSet | None:
+        """The sets in which it believes the rows of P to be in this epoch, for learners that have such sets."""
+        return None
 
     def bound(self, episodes: int) -> float:
         """The regret that its guarantee allows for so many episodes; infinite where it has none."""

@@ -100,14 +100,21 @@ class FPOP(Epochal):
             return sqrt(self._changes * self._entropy / ((e - 1.0) * self.horizon))
         return self.eta
 
-    def _new_set(self) -> L1Ball:
+    def _take_set(self) -> None:
+        """The set that the counters make."""
         sk = self.skeleton
         log_term = log(self.horizon * sk.num_states * sk.num_actions / self.delta)
-        return l1_set(sk, self._counts, log_term, self.confidence_scale, possible=False)
+        self._rows = l1_set(sk, self._counts, log_term, self.confidence_scale, possible=False)
+        self._sets = self._rows.bounds(sk)
+
+    @property
+    def rows(self) -> L1Ball:
+        """The set of this epoch."""
+        return self._rows
 
     def _begin_epoch(self, episode: int) -> None:
         sk, leader = self.skeleton, self._memory
-        self._sets = self._new_set().bounds(sk)
+        self._take_set()
         leader.cost[:] = -perturbation(self.seed, "FPOP", self._counts.epoch, sk.num_pairs, self._rate)
         induct(no_world(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
 
@@ -116,7 +123,7 @@ class FPOP(Epochal):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         super().restore(state)
-        self._sets = self._new_set().bounds(self.skeleton)
+        self._take_set()
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""

@@ -3,13 +3,13 @@
     regret    curves of an experiment with their bands, beside sqrt(T) and the learner's bound
     parts     R^APP and R^ON, what not knowing the dynamics and not knowing the losses cost
     epochs    how many epochs have begun
-    radii     the confidence radii of a learner as it stands
+    radii     how the confidence radii shrink; pair_radii shows those of a learner as it stands
     flow      an occupancy measure as flow through the layers
 
-The first three take :class:`advmdp.Results` of one setting: ``results.only(losses="adaptive", horizon=1000)``.
+The first four take :class:`advmdp.Results` of one setting: ``results.only(losses="adaptive", horizon=1000)``.
 """
 
-from advmdp.plot.curves import epochs, parts, radii, regret
+from advmdp.plot.curves import epochs, pair_radii, parts, radii, regret
 from advmdp.plot.flows import flow
 
-__all__ = ["epochs", "flow", "parts", "radii", "regret"]
+__all__ = ["epochs", "flow", "pair_radii", "parts", "radii", "regret"]

@@ -1,4 +1,4 @@
-"""Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner."""
+"""Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner as it stands."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from advmdp.arrays import expect
-from advmdp.confidence import Box, L1Ball, Point
 from advmdp.errors import InputError
 from advmdp.experiments.results import Results
 from advmdp.learners.base import Learner
@@ -14,7 +13,7 @@ from advmdp.learners.base import Learner
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PALETTE", "epochs", "parts", "radii", "regret"]
+__all__ = ["PALETTE", "epochs", "pair_radii", "parts", "radii", "regret"]
 
 Scale = Literal["linear", "log"]
 PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b3263a", "#55565a")
@@ -75,28 +74,39 @@ def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -
     return axes
 
 
-def radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
-    """The radii of this epoch's confidence sets, pair by pair, layer beside layer.
+def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
+    """The mean radius of the confidence sets, over episodes on a logarithmic axis; learners without are left out.
+
+    Pairs count alike, those that are hardly ever visited too.  From 2 on, the grey line, a radius says nothing.
+    """
+    axes = _axes(ax, "linear", "mean radius", _one(results))
+    axes.set_xscale("log")
+    axes.axhline(2.0, color="0.7", lw=1, zorder=1)
+    for label, colour, dash in _styles(results):
+        part = results.only(label=label)
+        if part.curves["radius"].null_count() == 0:
+            _curve(axes, part.regret(level, of="radius"), colour, dash, label)
+    axes.set_ylim(0.0, None)
+    _finish(axes, "linear")
+    return axes
+
+
+def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
+    """The radii of this epoch's confidence sets of a learner, pair by pair, layer beside layer.
 
     Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a
     radius says nothing.
     """
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
-    rows, sk = getattr(learner, "rows", None), learner.skeleton
-    if isinstance(rows, L1Ball):
-        radius = rows.radius
-    elif isinstance(rows, Box):
-        radius = np.add.reduceat(rows.upper - rows.lower, sk.transition_ptr[:-1]) / 2.0
-    elif isinstance(rows, Point):
-        radius = np.zeros(sk.num_pairs)
-    else:
+    rows, sk = learner.rows, learner.skeleton
+    if rows is None:
         raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
     axes = _axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
     layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
     across = layer + 0.8 * ((place + 0.5) / np.diff(sk.layer_pair_ptr)[layer] - 0.5)
     axes.axhline(2.0, color="0.7", lw=1, zorder=1)
-    axes.plot(across, radius, ".", color=PALETTE[0], ms=5)
+    axes.plot(across, rows.radii(sk), ".", color=PALETTE[0], ms=5)
     axes.set(xlabel="layer of the pair", xticks=range(sk.num_layers), ylim=(0.0, None))
     return axes
 

@@ -16,7 +16,7 @@ from typing import Any
 from advmdp.errors import InputError
 from advmdp.scenarios.base import Scenario
 
-__all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_parameters"]
+__all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_packages", "scenario_parameters"]
 
 SCENARIOS: dict[str, str] = {
     "battery": "advmdp.scenarios.battery",
@@ -31,6 +31,12 @@ def scenario_parameters(name: str) -> dict[str, Any]:
         raise InputError("scenario", f"{name!r}", f"one of {', '.join(SCENARIOS)}")
     known = inspect.signature(import_module(SCENARIOS[name]).scenario).parameters
     return {key: parameter.default for key, parameter in known.items()}
+
+
+def scenario_packages(name: str) -> tuple[str, ...]:
+    """The packages that its world is read or made with, beyond those of the library."""
+    packages: tuple[str, ...] = getattr(import_module(SCENARIOS[name]), "PACKAGES", ())
+    return packages
 
 
 def make_scenario(name: str, **parameters: Any) -> Scenario:

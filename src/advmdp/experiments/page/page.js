@@ -33,7 +33,8 @@ function draw() {
 
 function shown() {
   const on = new Set([...document.querySelectorAll("#learners input:checked")].map((box) => +box.value));
-  return data.lines.filter((line) => line.setting === setting() && on.has(line.learner));
+  const key = data.measures[$("measure").value].key; // which not every learner has
+  return data.lines.filter((line) => line.setting === setting() && on.has(line.learner) && line[key]);
 }
 
 function setting() { return $("setting") ? +$("setting").value : 0; }
@@ -112,7 +113,7 @@ function look(learner) { return `k${learner % 8} d${Math.floor(learner / 8) % 4}
 function caption(lines, which, log) {
   const seeds = [...new Set(lines.map((line) => line.seeds))].join(" or ");
   const bands = lines.some((line) => line[which.key][1][0] !== null);
-  let text = lines.length ? `${which.about} Means over ${seeds} ${seeds === "1" ? "seed" : "seeds"}` : "No learner is switched on";
+  let text = lines.length ? `${which.about} Means over ${seeds} ${seeds === "1" ? "seed" : "seeds"}` : "No learner that has this is switched on";
   if (bands) text += `; bands are ${data.level} bootstrap intervals of the mean`;
   text += ".";
   if (lines.length && which.key === "regret" && $("guide").checked) text += " The broken grey line grows as √T.";

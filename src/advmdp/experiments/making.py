@@ -1,0 +1,148 @@
+"""What the tables of a spec become: worlds, losses and criteria of the library.
+
+A scenario and an environment of Gymnasium bring losses of their own, and a scenario a criterion that fits them: these
+are what ``kind = "own"`` means.  Whatever a world is read with besides this library, topologies say, or Gymnasium,
+determines it too, so its versions are part of a run's identity; files count by their contents.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from advmdp import losses as kinds_of_losses
+from advmdp.criteria import Criterion, Risk, TotalLoss, WorstCase
+from advmdp.errors import InputError
+from advmdp.expansion import time_expand
+from advmdp.experiments.spec import (
+    CriterionSpec,
+    ExpandedWorld,
+    FilePart,
+    GymnasiumWorld,
+    LossesSpec,
+    OwnCriterion,
+    OwnLosses,
+    RandomWorld,
+    ReplayLosses,
+    RiskSpec,
+    ScenarioWorld,
+    WorldSpec,
+    WorstCaseSpec,
+)  # fmt: skip
+from advmdp.losses import Losses
+from advmdp.mdp import MDP
+from advmdp.scenarios import make_scenario, scenario_packages
+
+__all__ = ["World", "make_criterion", "make_losses", "make_world", "packages_of"]
+
+WORLD: TypeAdapter[Any] = TypeAdapter(WorldSpec)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """An MDP, and what some kinds bring with it."""
+
+    mdp: MDP
+    own_losses: Callable[[int], Losses] | None = None
+    """seed -> losses."""
+    own_criterion: Criterion | None = None
+
+
+def make_world(world: WorldSpec, seed: int) -> World:
+    """The world; ``seed`` is that of the run, for what the spec left open."""
+    return _made(world.model_dump_json(), seed if isinstance(world, RandomWorld) else 0)
+
+
+@lru_cache(maxsize=1)
+def _made(text: str, seed: int) -> World:
+    """Learners of a spec meet the same world one after the other, and a large one takes long to make."""
+    world = WORLD.validate_json(text)
+    if isinstance(world, RandomWorld):
+        chosen = seed if world.seed is None else world.seed
+        return World(MDP.random(list(world.layers), world.actions, chosen, world.branching, world.concentration))
+    if isinstance(world, ScenarioWorld):
+        file = {} if world.file is None else {"file": unchanged(world)}
+        found = make_scenario(world.name, **world.parameters, **file)
+        return World(found.mdp, found.losses_from, found.criterion)
+    if isinstance(world, GymnasiumWorld):
+        return _environment(world)
+    return World(_expanded(world))
+
+
+def make_losses(losses: LossesSpec, world: World, seed: int) -> Losses:
+    """The losses; ``seed`` is that of the run, for what the spec left open."""
+    if isinstance(losses, ReplayLosses):
+        return kinds_of_losses.Replay(world.mdp.skeleton, unchanged(losses), rescale=losses.rescale)
+    chosen = seed if losses.seed is None else losses.seed
+    if isinstance(losses, OwnLosses):
+        if world.own_losses is None:
+            raise InputError("losses", "kind 'own'", "a world that has losses of its own: a scenario or Gymnasium's")
+        return world.own_losses(chosen)
+    kind: Callable[..., Losses] = getattr(kinds_of_losses, losses.kind.capitalize())
+    given = losses.model_dump(exclude={"kind", "seed"}, exclude_none=True)
+    return kind(world.mdp.skeleton, seed=chosen, **given)
+
+
+def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -> Criterion:
+    """The criterion; the world's own is for its own losses."""
+    if isinstance(criterion, OwnCriterion):
+        fitting = world.own_criterion if isinstance(losses, OwnLosses) else None
+        return fitting or TotalLoss()
+    if isinstance(criterion, RiskSpec):
+        return Risk(criterion.alpha, criterion.c, reading=criterion.reading)
+    return WorstCase() if isinstance(criterion, WorstCaseSpec) else TotalLoss()
+
+
+def packages_of(world: WorldSpec) -> dict[str, str]:
+    """What a world is read with besides this library, and its version."""
+    names: tuple[str, ...] = ()
+    if isinstance(world, ScenarioWorld):
+        names = scenario_packages(world.name)
+    elif isinstance(world, GymnasiumWorld):
+        names = ("gymnasium",)
+    return {name: _version(name) for name in names}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def unchanged(part: FilePart) -> str:
+    """The file, which must still be what the identity says."""
+    assert part.file is not None
+    try:
+        content = Path(part.file).read_bytes()
+    except OSError as error:
+        raise InputError(part.file, f"{error.strerror}", "the file that the spec names") from None
+    if hashlib.sha256(content).hexdigest() != part.digest:
+        raise InputError(part.file, "a file that has changed since the spec was read", "the same one, or a new start")
+    return part.file
+
+
+def _expanded(world: ExpandedWorld) -> MDP:
+    try:
+        with np.load(unchanged(world), allow_pickle=False) as archive:
+            transition = archive["transition"]
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None
+    return time_expand(transition, world.steps, world.initial).mdp
+
+
+def _environment(world: GymnasiumWorld) -> World:
+    from advmdp.integrations.gymnasium import make_environment, tabular_model
+
+    environment = make_environment(world.id, **world.options)
+    try:
+        model = tabular_model(environment, world.steps)
+    finally:
+        environment.close()
+    return World(model.mdp, lambda seed: model.losses)
