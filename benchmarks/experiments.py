@@ -9,8 +9,10 @@ import json
 import resource
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
-from advmdp.experiments.engines import Event, Task, processes
+from advmdp.experiments.engines import Engine, Event, Player, Task, processes
 from advmdp.experiments.ray_engine import make_engine
 from advmdp.experiments.report import write_report
-from advmdp.experiments.runner import Engine, run_experiment
+from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import CURVE, MANIFEST, Run, play_run, runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.regret import marks
@@ -122,10 +124,15 @@ def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
     when: list[float] = []
     kept: list[Task] = []
 
-    def watched(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
-        kept[:] = tasks
+    @contextmanager
+    def watched(jobs: int) -> Iterator[Player]:
         when[:] = [time.perf_counter()]
-        for event in engine(tasks, jobs):
+        with engine(jobs) as play:
+            yield partial(watching, play)
+
+    def watching(play: Player, tasks: Sequence[Task]) -> Generator[Event, None, None]:
+        kept[:] = tasks
+        for event in play(tasks):
             if event.kind == "finished":
                 when.append(time.perf_counter())
             yield event
@@ -134,8 +141,9 @@ def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
         summary = run_experiment(spec, Path(folder) / "out", jobs=JOBS, engine=watched)
         assert summary.finished == len(when) - 1 == RUNS
         first, rest = when[1] - when[0], when[-1] - when[1]
-        for _ in watched(list(kept), JOBS):
-            pass
+        with watched(JOBS) as play:
+            for _ in play(list(kept)):
+                pass
     return first, rest, when[-1] - when[1]
 
 
@@ -162,8 +170,12 @@ def large_report(console: Console) -> None:
     console.print(table)
 
 
-def drawn_out(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+def drawn_out(jobs: int) -> AbstractContextManager[Player]:
     """An engine that plays the first episodes of each run, and writes them down as if they were all."""
+    return nullcontext(draw_out)
+
+
+def draw_out(tasks: Sequence[Task]) -> Generator[Event, None, None]:
     at = marks(HORIZON)
     for task in tasks:
         run, folder = Run.from_json(task.run), Path(task.folder)

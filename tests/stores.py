@@ -1,9 +1,9 @@
 """A small experiment, played here and now: two losses, three learners, one named in HTML, a run that failed."""
 
-from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from advmdp.experiments.engines import Event, Task, play_task
+from advmdp.experiments.engines import Player, play_task
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec, checked_spec
@@ -30,11 +30,9 @@ def small_spec(seeds: int = 4, **more: object) -> Spec:
     return checked_spec(table | more, "spec", Path())
 
 
-def here(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+def here(jobs: int) -> AbstractContextManager[Player]:
     """An engine without processes."""
-    nothing: Callable[[float], None] = lambda done: None  # noqa: E731
-    for task in tasks:
-        yield play_task(task, nothing)
+    return nullcontext(lambda tasks: (play_task(task, lambda done: None) for task in tasks))
 
 
 def make_store(root: Path, spec: Spec) -> Path:

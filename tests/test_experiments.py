@@ -7,14 +7,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import advmdp as am
+from advmdp.cli import app
 from advmdp.experiments.command import GROUPS
+from advmdp.experiments.engines import Event, Player, Task, processes
 from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
@@ -362,36 +368,57 @@ def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Pa
     assert (process.returncode, "6 runs played" in errors) == (0, True), errors
 
 
-FAILING = GOOD.replace('kind = "adaptive"\nstrength = 0.8', 'kind = "replay"\nfile = "short.csv"')
+FAILING = GOOD.replace('kind = "adaptive"\nstrength = 0.8', 'kind = "replay"\nfile = "record.csv"')
 
 
 def recorded(folder: Path, episodes: int) -> None:
     rows = np.random.default_rng(0).random((episodes, am.Skeleton.dense([1, 3, 3, 1], 2).num_pairs))
-    pl.DataFrame(rows).write_csv(folder / "short.csv")
+    pl.DataFrame(rows).write_csv(folder / "record.csv")
 
 
-def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(tmp_path: Path) -> None:
-    """Recorded losses are enough for the first horizon and not for the second."""
-    recorded(tmp_path, 20)
-    path = spec_file(tmp_path, FAILING.replace("horizons = [300]", "horizons = [300, 20]"))
-    out = tmp_path / "out"
-    process = command("run", path, "-o", out)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert errors.count("failed: ") == 6
-    assert "6 runs played" in errors
-    assert "at most 20" in errors.replace("\n", " ")
-    for run in runs_of(read_spec(path)):
-        expected = "finished" if run.horizon == 20 else "failed"
+def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is spoilt when all has been tried out and nothing has been played."""
+
+    @contextmanager
+    def spoiling(jobs: int) -> Iterator[Player]:
+        def spoilt(tasks: Sequence[Task]) -> Generator[Event, None, None]:
+            (tmp_path / "record.csv").write_text("")
+            yield from play(tasks)
+
+        with processes(jobs) as play:
+            yield spoilt
+
+    recorded(tmp_path, 300)
+    path = spec_file(tmp_path, f'{FAILING}\n[[losses]]\nkind = "stochastic"\n')
+    spec, out = read_spec(path), tmp_path / "out"
+    monkeypatch.setattr("advmdp.experiments.command.processes", spoiling)
+    done = CliRunner().invoke(app, ["run", str(path), "-o", str(out)])
+    assert done.exit_code == 1
+    assert done.stderr.count("failed: ") == 6
+    assert "6 runs played" in done.stderr
+    assert "has changed since the spec was read" in done.stderr.replace("\n", " ")
+    for run in runs_of(spec):
+        expected = "failed" if run.losses.kind == "replay" else "finished"
         assert Store(out).state(run) == expected
         if expected == "failed":
             assert "InputError" in (Store(out).folder(run) / "traceback.txt").read_text()
-    fast = run_experiment(read_spec(path), tmp_path / "fast", fail_fast=True)
-    assert (len(fast.failed), fast.finished) == (1, 0)
     recorded(tmp_path, 300)
-    mended = run_experiment(read_spec(path), out, resume=True)
-    assert mended.good
-    assert len(mended.left_over) == 12  # with other losses they are other runs
+    fast = run_experiment(spec, tmp_path / "fast", fail_fast=True, engine=spoiling)
+    assert (len(fast.failed), fast.finished, fast.unfinished) == (1, 0, 12)
+    recorded(tmp_path, 300)
+    mended = run_experiment(spec, out, resume=True)
+    assert (mended.good, mended.kept, mended.finished) == (True, 6, 6)
+    assert not list(out.rglob("traceback.txt"))
+
+
+def test_a_spec_that_does_not_fit_leaves_no_process_behind(tmp_path: Path) -> None:
+    """They start while it is tried out, and are gone when it is refused."""
+    spec = checked_spec({**TABLES, "learners": [{"name": "UCOREPS", "eta": -1.0}]}, "spec.toml", tmp_path)
+    with pytest.raises(am.InputError, match="eta"):
+        run_experiment(spec, tmp_path / "out")
+    assert not active_children()
 
 
 def test_a_folder_that_can_not_be_written_is_a_clear_error(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,9 +23,9 @@ import pytest
 
 from advmdp.errors import InputError
 from advmdp.experiments import ray_engine
-from advmdp.experiments.engines import Event, Task
+from advmdp.experiments.engines import Engine, Event, Player, Task
 from advmdp.experiments.ray_engine import make_engine
-from advmdp.experiments.runner import Engine, run_experiment
+from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import CHECKPOINT, CURVE, FLOW, MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store
@@ -92,10 +93,15 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def watched(engine: Engine, seen: list[Event]) -> Engine:
-    def watching(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
-        for event in engine(tasks, jobs):
-            seen.append(event)
-            yield event
+    @contextmanager
+    def watching(jobs: int) -> Iterator[Player]:
+        def seeing(tasks: Sequence[Task]) -> Generator[Event, None, None]:
+            for event in play(tasks):
+                seen.append(event)
+                yield event
+
+        with engine(jobs) as play:
+            yield seeing
 
     return watching
 
@@ -231,32 +237,36 @@ def test_a_driver_is_killed_and_another_goes_on(cluster, reference, tmp_path):
 
 
 def test_files_are_sent_and_a_run_that_fails_does_not_stop_the_others(cluster, tmp_path, monkeypatch):
-    """The file is named relative to our working directory, which is not that of the workers."""
+    """Files are named relative to our working directory, which is not that of the workers; one is spoilt on the way."""
     monkeypatch.chdir(tmp_path)
     columns = [f"{state}/{action}" for state in range(3) for action in range(2)]
-    rows = np.random.default_rng(0).random((10, 6))
-    np.savetxt("rows.csv", rows, delimiter=",", header=",".join(columns), comments="")
-    digest = sha256(Path("rows.csv").read_bytes()).hexdigest()
-    spec = Spec.model_validate(
-        {
-            "worlds": [{"kind": "random", "layers": (1, 2, 1), "actions": 2}],
-            "losses": [{"kind": "replay", "file": "rows.csv", "digest": digest}],
-            "learners": [{"name": "OREPS"}],
-            "horizons": [50, 10],
-            "seeds": 2,
-        }
-    )
-    summary = run_experiment(spec, "ray", engine=make_engine(cluster.address))
-    local = run_experiment(spec, "local")
-    assert summary == local
+    losses = []
+    for i, name in enumerate(("spoilt.csv", "rows.csv")):
+        rows = np.random.default_rng(i).random((10, 6))
+        np.savetxt(name, rows, delimiter=",", header=",".join(columns), comments="")
+        losses.append({"kind": "replay", "file": name, "digest": sha256(Path(name).read_bytes()).hexdigest()})
+    table = {"worlds": [{"kind": "random", "layers": (1, 2, 1), "actions": 2}], "learners": [{"name": "OREPS"}]}
+    spec = Spec.model_validate({**table, "losses": losses, "horizons": [10], "seeds": 2})
+
+    @contextmanager
+    def spoiling(jobs: int) -> Iterator[Player]:
+        def spoilt(tasks: Sequence[Task]) -> Generator[Event, None, None]:
+            Path("spoilt.csv").write_text("")
+            yield from play(tasks)
+
+        with make_engine(cluster.address)(jobs) as play:
+            yield spoilt
+
+    assert run_experiment(spec, "local").good
+    summary = run_experiment(spec, "ray", engine=spoiling)
     assert (summary.finished, len(summary.failed)) == (2, 2)
-    assert all("at most 10" in why for why in summary.failed.values())
+    assert all("a file that was changed" in why for why in summary.failed.values())
     for run in runs_of(spec):
-        folder = Store("ray").folder(run)
-        assert (folder / TRACEBACK).exists() == (run.horizon == 50)
+        folder, failed = Store("ray").folder(run), run.losses.file == "spoilt.csv"
+        assert (folder / TRACEBACK).exists() == failed
         for name in (CURVE, FLOW, MANIFEST):
-            assert (folder / name).exists() == (run.horizon == 10)
-            if run.horizon == 10:
+            assert (folder / name).exists() != failed
+            if not failed:
                 assert (folder / name).read_bytes() == (Store("local").folder(run) / name).read_bytes()
 
 
@@ -274,16 +284,19 @@ def test_a_folder_that_workers_do_not_see(cluster, reference, tmp_path, monkeypa
 
 def test_a_stopped_experiment_leaves_checkpoints(cluster, reference, tmp_path):
     """As a local one does: workers are asked to save and end, and what is stopped can be taken up."""
-    events = None
 
-    def stopping(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
-        nonlocal events
-        events = make_engine(cluster.address, at_once=2)(tasks, jobs)
-        for event in events:
-            yield event
-            if event.kind == "progress" and event.episodes > 0:
-                events.close()
-                raise KeyboardInterrupt
+    @contextmanager
+    def stopping(jobs: int) -> Iterator[Player]:
+        def stopped(tasks: Sequence[Task]) -> Generator[Event, None, None]:
+            with closing(play(tasks)) as events:
+                for event in events:
+                    yield event
+                    if event.kind == "progress" and event.episodes > 0:
+                        break
+            raise KeyboardInterrupt
+
+        with make_engine(cluster.address, at_once=2)(jobs) as play:
+            yield stopped
 
     with pytest.raises(KeyboardInterrupt):
         run_experiment(SPEC, tmp_path / "out", engine=stopping, checkpoint_seconds=1e6)

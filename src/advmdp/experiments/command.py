@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from advmdp.errors import InputError
-from advmdp.experiments.engines import processes
-from advmdp.experiments.runner import Engine, estimate, run_experiment
+from advmdp.experiments.engines import Engine, processes
+from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store

@@ -1,24 +1,26 @@
 """Who plays the runs of an experiment: processes of this machine.
 
-An engine is handed runs with their folders and gives :class:`Event`s as they happen.  All that a run draws is fixed by
-the run itself, so who plays it, when and beside what changes nothing.
+An engine is opened for so many runs at once, and then handed runs with their folders; it gives :class:`Event`s as they
+happen.  All that a run draws is fixed by the run itself, so who plays it, when and beside what changes nothing.
 
 Processes are started afresh (spawned), live for many runs, and share the cores: compiled code and Polars in each get
 their part of them.  (A script that calls this must be guarded by ``if __name__ == "__main__"``, or every process would
 run it again.)  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
-if that one dies too.
+if that one dies too.  They start when the engine is opened, and import the library while the spec is being tried out.
 """
 
 import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -29,7 +31,7 @@ from advmdp.errors import StorageError
 from advmdp.experiments.runs import TRACEBACK, Run, play_run
 from advmdp.experiments.store import lock
 
-__all__ = ["Event", "Task", "play_task", "processes"]
+__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes"]
 
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 EVERY = 0.2
@@ -54,6 +56,12 @@ class Task(NamedTuple):
     run: str  # JSON
     folder: str
     checkpoint_seconds: float
+
+
+Player = Callable[[Sequence[Task]], Generator[Event, None, None]]
+"""Plays all tasks; close the iterator to stop."""
+Engine = Callable[[int], AbstractContextManager[Player]]
+"""Opened for so many tasks at once."""
 
 
 def play_task(task: Task, show: Callable[[float], None]) -> Event:
@@ -84,25 +92,32 @@ class _Worker:
     task: Task | None = None
 
 
-def processes(tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
-    """Play all tasks in so many processes; close the iterator to stop."""
+@contextmanager
+def processes(jobs: int) -> Iterator[Player]:
+    """So many processes of this machine."""
+    workers = [_started(jobs) for _ in range(jobs)]
+    try:
+        yield partial(_played, workers)
+    finally:
+        _stop(workers)
+
+
+def _played(workers: list[_Worker], tasks: Sequence[Task]) -> Generator[Event, None, None]:
     waiting = deque(tasks)
     deaths: dict[int, int] = {}
-    with _shared_cores(jobs):
-        workers = [_started() for _ in range(min(jobs, len(tasks)))]
-        try:
-            while waiting or any(worker.task for worker in workers):
-                for worker in workers:
-                    if worker.task is None and waiting:
-                        worker.task = waiting.popleft()
-                        with suppress(OSError):  # it died in its sleep, which is heard below
-                            _say(worker.pipe, worker.task)
-                        yield Event(worker.task.number, "begun")
-                for ready in wait([worker.pipe for worker in workers if worker.task]):
-                    worker = next(one for one in workers if one.pipe is ready)
-                    yield from _heard(worker, workers, waiting, deaths)
-        finally:
-            _stop(workers)
+    try:
+        while waiting or any(worker.task for worker in workers):
+            for worker in workers:
+                if worker.task is None and waiting:
+                    worker.task = waiting.popleft()
+                    with suppress(OSError):  # it died in its sleep, which is heard below
+                        _say(worker.pipe, worker.task)
+                    yield Event(worker.task.number, "begun")
+            for ready in wait([worker.pipe for worker in workers if worker.task]):
+                worker = next(one for one in workers if one.pipe is ready)
+                yield from _heard(worker, workers, waiting, deaths)
+    finally:
+        _stop(workers)  # before whoever stopped this lets go of the folder
 
 
 def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths: dict[int, int]) -> Iterator[Event]:
@@ -113,7 +128,7 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
         event = Event(*_hear(worker.pipe))
     except (EOFError, ConnectionError):
         worker.process.join()
-        workers[workers.index(worker)] = _started()
+        workers[workers.index(worker)] = _started(len(workers))
         deaths[task.number] = deaths.get(task.number, 0) + 1
         if deaths[task.number] < LIVES:
             waiting.appendleft(task)
@@ -130,11 +145,13 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
     yield event
 
 
-def _started() -> _Worker:
+def _started(jobs: int) -> _Worker:
+    """A process that is one of so many."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
-    process.start()
+    with _shared_cores(jobs), _deaf():
+        process.start()
     theirs.close()
     return _Worker(process, ours)
 
@@ -144,8 +161,8 @@ def _stop(workers: list[_Worker]) -> None:
     for worker in workers:
         if worker.task is not None and worker.process.is_alive() and worker.process.pid is not None:
             os.kill(worker.process.pid, signal.SIGINT)
-        elif worker.process.is_alive():
-            worker.pipe.close()
+        else:
+            worker.process.kill()
     for worker in workers:
         worker.process.join(30)
         worker.process.kill()
@@ -153,6 +170,7 @@ def _stop(workers: list[_Worker]) -> None:
 
 def _work(pipe: Connection) -> None:
     """What a process does: play what it is sent, until there is no one to send more."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     said = 0.0
 
     def show(done: float) -> None:
@@ -177,6 +195,19 @@ def _say(pipe: Connection, message: Task | Event) -> None:
 def _hear(pipe: Connection) -> list[Any]:
     message: list[Any] = json.loads(pipe.recv_bytes())
     return message
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes started in here do not hear Ctrl-C until they can answer it."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may say what a signal does
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

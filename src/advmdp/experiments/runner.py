@@ -1,7 +1,7 @@
 """An experiment from its spec to its store: plan, play what is missing, and say what became of it."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from advmdp.arrays import whole
 from advmdp.errors import InputError, StorageError
-from advmdp.experiments.engines import Event, Task, processes
+from advmdp.experiments.engines import Engine, Event, Task, processes
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store
 from advmdp.playing import SECONDS, play
 
-__all__ = ["Engine", "Estimate", "Summary", "estimate", "run_experiment"]
+__all__ = ["Estimate", "Summary", "estimate", "run_experiment"]
 
-Engine = Callable[[Sequence[Task], int], Generator[Event, None, None]]
 SAMPLE = 200
 """Episodes of each kind of run that an estimate plays."""
 ROW, FLOW_ROW = 80, 40
@@ -62,15 +61,16 @@ def run_experiment(
     A run that fails keeps its traceback in its folder and the others go on, unless ``fail_fast``.
     """
     runs, store = runs_of(spec), Store(out)
-    check(spec)
-    with store.locked():
-        store.begin(spec, runs, resume)
-        todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
-        tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
-        events = engine(tasks, whole("jobs", jobs, 1))
-        with closing(events), _bars(console or Console(stderr=True), runs, todo) as show:
-            failed = _followed(events, runs, show, fail_fast)
-        finished = sum(store.state(runs[i]) == "finished" for i in todo)
+    at_once = min(whole("jobs", jobs, 1), sum(store.state(run) != "finished" for run in runs))
+    with engine(at_once) as play_all:
+        check(spec)  # while the engine starts
+        with store.locked():
+            store.begin(spec, runs, resume)
+            todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
+            tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
+            with closing(play_all(tasks)) as events, _bars(console or Console(stderr=True), runs, todo) as show:
+                failed = _followed(events, runs, show, fail_fast)
+            finished = sum(store.state(runs[i]) == "finished" for i in todo)
     return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs), len(todo) - finished)
 
 
