@@ -175,6 +175,7 @@ def test_a_scenario_is_played_with_its_own_losses_and_criterion(tmp_path: Path) 
         game = am.play(battery.mdp, battery.losses_from(seed), learner, 12, seed, criterion=battery.criterion)
         row = am.Results(tmp_path / "out").runs.filter(learner="UCOREPS", seed=seed).row(0, named=True)
         assert (row["loss"], row["regret"]) == (game.total_loss, game.regret)
+        assert (row["world"], row["losses"]) == ("battery", "own")
 
 
 def test_a_scenario_can_be_played_with_other_losses(tmp_path: Path) -> None:

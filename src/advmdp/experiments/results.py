@@ -259,14 +259,18 @@ def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
 
 
 def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """Short names: the kind, and where several are of a kind, what sets them apart."""
+    """Short names: the kind, a scenario's or environment's own, and where several share it, what sets them apart."""
     names = []
     for part in parts:
-        others = [other for other in parts if other["kind"] == part["kind"]]
+        others = [other for other in parts if _called(other) == _called(part)]
         differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
         said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
-        names.append(f"{part['kind']} ({said})" if said else str(part["kind"]))
+        names.append(f"{_called(part)} ({said})" if said else _called(part))
     return names
+
+
+def _called(part: dict[str, Any]) -> str:
+    return str(part.get({"scenario": "name", "gymnasium": "id"}.get(part["kind"], "kind"), part["kind"]))
 
 
 def _short(value: object) -> str:

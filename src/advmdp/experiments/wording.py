@@ -33,5 +33,7 @@ def plural(count: int, thing: str) -> str:
 def setting_name(results: "Results", setting: Sequence[object]) -> str:
     """World, losses and horizon in words; the world only where there are several."""
     world, losses, horizon = setting
+    if losses == "own":
+        return f"{world} with losses of its own, {horizon:,} episodes"
     several = results.settings["world"].n_unique() > 1
     return f"{losses} losses{f', {world} world' if several else ''}, {horizon:,} episodes"

@@ -119,7 +119,7 @@ def _one(results: Results) -> str:
         hint = f"one: results.only(world=..., losses=..., horizon=...), such as {some}"
         raise InputError("results", f"{len(settings)} settings", hint)
     world, losses, horizon = settings.row(0)
-    return f"{world} world, {losses} losses, {horizon:,} episodes"
+    return f"{world}{'' if losses == 'own' else f' world, {losses} losses'}, {horizon:,} episodes"
 
 
 def _axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
