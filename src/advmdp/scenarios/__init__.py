@@ -4,6 +4,7 @@ base.py        what a scenario is; losses that are quantities times unit costs; 
 csv_table.py   the user's own files, every fault named by line and column
 battery.py     a battery or flexible load against hourly prices in one zone or several
 inventory.py   a perishable stock with unit costs that drift
+topology.py    networks, by name from topohub or from networkx graphs
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
