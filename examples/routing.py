@@ -1,8 +1,8 @@
 """One flow through a real network: what it costs, what it could have cost, and who learns the way.
 
-    python examples/routing.py                               New York to Los Angeles over Abilene: half a minute
+    python examples/routing.py                               Hamburg to Muenchen over SNDlib's germany50: a minute
     python examples/routing.py --objective worst             the worst of delay, congestion and price counts
-    python examples/routing.py --topology sndlib/polska --source Gdansk --destination Krakow --hops 6
+    python examples/routing.py --topology topozoo/Abilene --source "New York" --destination "Los Angeles" --hops 8
     python examples/routing.py --csv links.csv               your own costs: time,from,to,delay (congestion, price)
 
 Costs come in four kinds: links that always obey, so that nothing about them is to be learned; links that lose and
@@ -28,7 +28,7 @@ import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.routing import Routing
 
-OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
+OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
 WORLDS: dict[str, dict[str, Any]] = {
     "links obey": {"deflection": 0.0, "loss": 0.0},
     "links fail": {},
@@ -95,7 +95,7 @@ def learners(scenario: Routing, episodes: int) -> dict[str, am.Learner]:
     }
     if criterion == am.WorstCase():
         baselines = {name: OnTheMean(learner, criterion) for name, learner in baselines.items()}
-    practical = {"eta": 300 * eta, "confidence_scale": 0.1, "successors": "possible"}
+    practical = {"eta": 100 * eta, "confidence_scale": 0.1, "successors": "possible"}
     return {
         "UC-O-REPS, theory": am.UCOREPS(sk, episodes, criterion=criterion),
         OURS: am.UCOREPS(sk, episodes, criterion=criterion, **practical),
@@ -143,7 +143,7 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
         f"UC-O-REPS after {game.episodes:,} episodes": am.occupancy(mdp, game.learner.policy),
         "best fixed policy": game.comparator.q,
     }
-    drawn, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
+    drawn, axes = plt.subplots(1, 3, figsize=(11, 5), layout="constrained")
     for ax, (title, q) in zip(axes, measures.items(), strict=True):
         draw(ax, scenario, scenario.flow(q))
         ax.set_title(f"{title}: {scenario.delivery(q):.0%} delivered", fontsize=10)
@@ -168,19 +168,22 @@ def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
             style = {"arrowstyle": "-|>", "lw": 0.4 + 4 * min(amount, 1.0), "color": "tab:blue", "alpha": 0.8}
             ends = {"shrinkA": 4, "shrinkB": 4, "mutation_scale": 6 + 8 * min(amount, 1.0)}
             ax.annotate("", at[b] + shift, at[a] + shift, arrowprops=style | ends)
+    into = np.bincount(topology.links[:, 1], flow, len(at))
     marked = {scenario.source: "tab:green", scenario.destination: "tab:red"}
     ax.scatter(*at.T, s=18, color=[marked.get(name, "0.3") for name in topology.nodes], zorder=3)
     for name, place in zip(topology.nodes, at, strict=True):
-        if len(topology.nodes) <= 20 or name in marked:
+        if name in marked or into[topology.node(name)] >= 0.15:
             text = {"xytext": (3, 4), "textcoords": "offset points", "fontsize": 7, "zorder": 4}
             ax.annotate(name, place, color=marked.get(name, "0.2"), **text)
     ax.margins(0.12)
+    if np.abs(at[:, 1]).max() < 80:  # latitudes: a degree of longitude is shorter than one of them
+        ax.set_aspect(1.0 / np.cos(np.radians(at[:, 1].mean())))
     ax.set_axis_off()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topology", default="topozoo/Abilene", help="a name in topohub")
+    parser.add_argument("--topology", default="sndlib/germany50", help="a name in topohub")
     parser.add_argument("--source")
     parser.add_argument("--destination")
     parser.add_argument("--hops", type=int, help="the hop limit; two more than needed unless said")
@@ -192,7 +195,7 @@ def main() -> None:
     told = parser.parse_args()
     options = {"topology": told.topology, "source": told.source, "destination": told.destination, "hops": told.hops}
     if told.topology == parser.get_default("topology") and told.source is None and told.destination is None:
-        options |= {"source": "New York", "destination": "Los Angeles", "hops": told.hops or 8}
+        options |= {"source": "Hamburg", "destination": "Muenchen"}
     try:
         found = worlds(told.csv, **options, objective=told.objective)
         first = next(iter(found.values()))
