@@ -1,6 +1,9 @@
 """Routing against networkx and a chain on the raw graph; topologies against topohub's files; files and their faults."""
 
 import json
+import re
+import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +24,9 @@ from advmdp.scenarios.routing import Routing, generated_costs
 from advmdp.scenarios.topology import topology_from, topology_names
 from advmdp.streams import stream_key, uniforms
 
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "examples" / "routing.py"
+PAGE = ROOT / "docs" / "routing.md"
 WORLDS: list[dict[str, Any]] = [
     {"topology": "topozoo/Abilene", "source": "New York", "destination": "Los Angeles", "hops": 8},
     {"topology": "sndlib/nobel-germany", "hops": 7, "deflection": 0.2, "loss": 0.1, "world": 5},
@@ -633,3 +639,111 @@ def test_files_that_are_none_and_scales_that_fit_nothing_are_named(tmp_path: Pat
         triangle(file=tmp_path / "links.csv", scale={"delay": -2})
     with pytest.raises(am.InputError, match="column delay: '0.11'; expected a number from 0 to 0.1"):
         triangle(file=tmp_path / "links.csv", scale=0.1)
+
+
+# The example and its page.
+
+
+def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, EXAMPLE, "--episodes", "20", "--seeds", "1", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_example_prints_its_table_and_draws_its_picture(tmp_path: Path) -> None:
+    way = ("--topology", "sndlib/polska", "--source", "Gdansk", "--destination", "Krakow", "--hops", "4")
+    done = run(*way, "--out", tmp_path / "flow.png")
+    assert done.returncode == 0, done.stderr
+    assert "Regret of an episode: 1 seeds of 20 episodes" in done.stdout
+    assert "Gdansk to Krakow, sndlib/polska, 4 hops, delay" in done.stdout
+    assert "nan" not in done.stdout
+    assert "±" not in done.stdout
+    assert (tmp_path / "flow.png").read_bytes().startswith(b"\x89PNG")
+    done = run(*way[:-1], "1")
+    assert done.returncode == 2
+    assert "hops: 1; expected 2 or more: Gdansk to Krakow takes as many" in done.stderr
+
+
+def test_the_example_takes_a_file_and_the_worst_of_its_costs(tmp_path: Path) -> None:
+    topology = topology_from("sndlib/polska")
+    lines = ["time,from,to,delay,price"]
+    for t in range(12):
+        for k, (a, b) in enumerate(topology.links):
+            lines.append(f"{t},{topology.nodes[a]},{topology.nodes[b]},0.{(t + k) % 10},0.{(t * k) % 10}")
+    file = tmp_path / "links.csv"
+    file.write_text("\n".join(lines))
+    done = run("--topology", "sndlib/polska", "--csv", file, "--objective", "worst")
+    assert done.returncode == 0, done.stderr
+    assert "1 seeds of 12 episodes" in done.stdout
+    assert "your costs" in done.stdout
+    file.write_text("\n".join(lines[:-1]))
+    done = run("--topology", "sndlib/polska", "--csv", file)
+    assert done.returncode == 2
+    assert "no row for " in done.stderr
+
+
+def rows_of_the_page() -> dict[str, list[str]]:
+    section = PAGE.read_text().partition("## Measured")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return {name.replace("`", ""): [cell.replace("*", "") for cell in cells] for name, *cells in rows[1:]}
+
+
+@pytest.mark.parametrize("name", ["FollowLeader", "ReplayLast"])
+def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
+    example = runpy.run_path(str(EXAMPLE))
+    way = {"topology": "sndlib/germany50", "source": "Hamburg", "destination": "Muenchen"}
+    oblivious = list(example["WORLDS"])[:3]
+    found = example["worlds"](None, **way, objective="delay")
+    for world, written in zip(oblivious, rows_of_the_page()[name], strict=False):
+        scenario = found[world]
+        values = [
+            scenario.scale / 1000 * am.play(scenario.mdp, scenario.losses_from(seed), learner, 1000, seed).regret
+            for seed in range(1, 6)
+            for learner in [example["learners"](scenario, 1000)[name]]
+        ]
+        assert written == example["shown"](np.array(values))
+
+
+def test_the_page_says_who_wins_where() -> None:
+    example = runpy.run_path(str(EXAMPLE))
+    way = {"topology": "sndlib/germany50", "source": "Hamburg", "destination": "Muenchen"}
+    rows, _, _ = example["regrets"](example["worlds"](None, **way, objective="delay"), 500, 1)
+    regret = {key: float(values[0]) for key, values in rows.items()}
+    assert regret["ReplayLast", "links obey"] < 0.0 < regret[example["OURS"], "links obey"]
+    for world in ("links fail", "rivals alternate", "rivals answer"):
+        assert regret[example["OURS"], world] < 0.5 * min(
+            regret[name, world] for name in ("Uniform", "FollowLeader", "ReplayLast", "UC-O-REPS, theory")
+        )
+    told = "ReplayLast, told how often links fail"
+    assert regret[told, "links fail"] < 0.0 < 0.3 < regret[told, "rivals alternate"]
+    assert set(rows_of_the_page()) == {name.partition(" (")[0] for name, _ in rows}
+
+
+def test_the_page_shows_what_its_code_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    text = PAGE.read_text()
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]:
+        exec(compile(code, PAGE.name, "exec"), names)
+    rows = re.findall(r"\d\.\d\d(?: \| \d\.\d\d){4}", capsys.readouterr().out)
+    assert len(rows) == 6
+    assert all(row in text.replace("*", "") for row in rows)
+    left = [name for name in names["sk"].state_names if name.split(" ")[-1] not in ("delivered", "lost", "end")]
+    assert f"Of the {50 * 9} pairs of a hop and a node in the example {len(left)} are left" in text
+    assert f"{names['routing'].scale:.1f} ms, eight hops at the highest delay" in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"topology": "sndlib/germny50"},
+        {"topology": "sndlib/germany50", "source": "Hamburg", "destination": "Munchen"},
+        {"topology": "sndlib/germany50", "source": "Hamburg", "destination": "Muenchen", "hops": 5},
+        {"topology": graph_of([("here", "left", {"length": float("nan")})])},
+    ],
+)
+def test_the_errors_shown_on_the_page_are_those_raised(wrong: dict[str, Any]) -> None:
+    with pytest.raises(am.InputError) as caught:
+        make_scenario("routing", **wrong)
+    assert f"{caught.value}\n" in PAGE.read_text()
