@@ -290,7 +290,7 @@ def _ends(topology: Topology, source: str | None, destination: str | None) -> tu
     begin, end = (None if name is None else topology.nodes[topology.node(str(name))] for name in (source, destination))
     if end is None:
         starts = topology.nodes if begin is None else (begin,)
-        found = [(length, a, b) for a in starts for b, length in ways_from(graph, a).items()]
+        found = ((length, a, b) for a in starts for b, length in ways_from(graph, a).items())
         _, begin, end = max(found, key=lambda way: way[0])
     back: dict[str, int] = ways_from(graph.reverse(copy=False), end)
     if begin is None:
