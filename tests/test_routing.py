@@ -461,6 +461,7 @@ def test_rivals_that_answer_come_to_where_we_were() -> None:
     assert np.allclose(after, 0.5 * before + 0.5 * 0.4 * flow[scenario.link[used]])
     assert losses.at(6, {5: policy})[~used].tolist() == calm.losses_from(3).at(6)[~used].tolist()
     assert losses.block(6, 8, {5: policy, 6: am.uniform_policy(sk)})[0].tobytes() == losses.at(6, {5: policy}).tobytes()
+    assert losses.block(6, 6).shape == (0, sk.num_transitions)
     with pytest.raises(am.InputError, match="policies: nothing for episode 5"):
         losses.at(6, {})
     with pytest.raises(am.InputError, match="policies: nothing for episode 5"):
