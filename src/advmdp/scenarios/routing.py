@@ -405,7 +405,7 @@ def generated_costs(
     def costs(first: int, stop: int, pressure: FloatArray | None = None) -> FloatArray:
         t = np.arange(stop - first)[:, None]
         queue = drift(queues, period, m, first, stop)
-        load = (0.5 + 0.5 * height) * _wave((first % day + t) / day + phase)
+        load = (0.5 + 0.5 * height) * _wave((first % day + t) % day / day + phase)
         if rivals == "alternate":
             pressure = ((first % 2 + t) % 2 == (half < 0.5)).astype(np.float64)
         if pressure is not None:
