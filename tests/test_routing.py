@@ -435,6 +435,12 @@ def test_costs_follow_their_description() -> None:
     assert ((bursting - congestion) > 0.39).mean() == pytest.approx(0.3, abs=0.02)
 
 
+def test_an_episode_has_the_same_bytes_alone_and_in_a_block_over_days_and_periods() -> None:
+    costs = generated_costs(topology_from("topozoo/Abilene"), 89, period=50, day=100, rivals="alternate")
+    block = costs(71, 351)
+    assert all(costs(t, t + 1).tobytes() == block[t - 71].tobytes() for t in range(71, 351))
+
+
 def test_rivals_that_alternate_are_on_one_half_of_the_links_and_then_on_the_other() -> None:
     topology = topology_from("sndlib/germany50")
     delay = generated_costs(topology, 4, rivals="alternate", strength=1.0)(0, 6)[:, :, 0]
