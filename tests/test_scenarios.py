@@ -25,6 +25,8 @@ BOTH: list[tuple[str, dict[str, Any]]] = [
     ("battery", {"hours": 5, "capacity": 1, "failure": 0.0, "efficiency": 1.0}),
     ("inventory", {}),
     ("inventory", {"days": 9, "most": 1, "weekend": None, "period": 1}),
+    ("routing", {}),
+    ("routing", {"topology": "sndlib/polska", "rivals": "alternate", "bursts": 1.0, "period": 3, "weights": (1, 2, 3)}),
 ]
 scenarios = pytest.mark.parametrize(("name", "parameters"), BOTH)
 
@@ -69,11 +71,11 @@ def test_rows_sum_to_one_and_everything_has_a_name(name: str, parameters: dict[s
 
 
 def test_what_is_possible_is_said() -> None:
-    with pytest.raises(am.InputError, match=r"scenario: 'boat'; expected one of battery, inventory"):
+    with pytest.raises(am.InputError, match=r"scenario: 'boat'; expected one of battery, inventory, routing"):
         make_scenario("boat")
     with pytest.raises(am.InputError, match=r"scenario battery: parameter 'zone'; expected one of hours, .*zones"):
         make_scenario("battery", zone=3)
-    assert set(SCENARIOS) == {"battery", "inventory"}
+    assert set(SCENARIOS) == {"battery", "inventory", "routing"}
     assert scenario_parameters("inventory")["most"] == 3
 
 

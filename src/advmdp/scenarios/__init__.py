@@ -4,6 +4,9 @@ base.py        what a scenario is; losses that are quantities times unit costs; 
 csv_table.py   the user's own files, every fault named by line and column
 battery.py     a battery or flexible load against hourly prices in one zone or several
 inventory.py   a perishable stock with unit costs that drift
+topology.py    networks, by name from topohub or from networkx graphs
+link_costs.py  the user's own costs of links over time
+routing.py     one flow through a network, hop by hop
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
@@ -21,6 +24,7 @@ __all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_packages", "scena
 SCENARIOS: dict[str, str] = {
     "battery": "advmdp.scenarios.battery",
     "inventory": "advmdp.scenarios.inventory",
+    "routing": "advmdp.scenarios.routing",
 }
 """By name, the module that makes it."""
 

@@ -75,8 +75,11 @@ class Accounted(Losses):
         self._costs = costs
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        costs = self._costs(first, stop)
-        losses = np.full((stop - first, self.skeleton.num_transitions, self.dimensions or 1), self.base)
+        return self._accounted(self._costs(first, stop))
+
+    def _accounted(self, costs: FloatArray) -> FloatArray:
+        """The losses of episodes with these unit costs."""
+        losses = np.full((len(costs), self.skeleton.num_transitions, self.dimensions or 1), self.base)
         for item, quantity in self._terms:
             losses += costs[:, item] * quantity[:, None]
         # Rounding may leave [0, 1] by an ulp where a cost is at its limit.

@@ -1,7 +1,8 @@
 """Small tables of the user's own: a CSV file with a header line, its faults named by line and column.
 
 A file is read as text, UTF-8 with or without a mark, and every cell is turned into what it should be only where it
-is used, so an error can show the cell as it stands.  Empty lines are passed over.
+is used, so an error can show the cell as it stands.  Empty lines are passed over.  A Parquet file is read into the
+same kind of table, with rows, counted from 0, in place of lines.
 """
 
 import csv
@@ -12,7 +13,7 @@ from os import PathLike, fspath
 
 from advmdp.errors import InputError
 
-__all__ = ["CsvTable", "read_csv"]
+__all__ = ["CsvTable", "read_csv", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,28 @@ class CsvTable:
     lines: tuple[int, ...]
     """For each row, the line of the file it ends on."""
     rows: tuple[tuple[str, ...], ...]
+    unit: str = "line"
+    """What the numbers in ``lines`` count."""
+
+    @property
+    def top(self) -> str:
+        """Where the names of the columns are, for messages."""
+        return f"{self.path}, line 1" if self.unit == "line" else f"{self.path}, columns"
+
+    def place(self, row: int) -> str:
+        """'prices.csv, line 7': for messages."""
+        return f"{self.path}, {self.unit} {self.lines[row]}"
 
     def column(self, name: str) -> int:
         """Where a column is."""
         if name not in self.header:
             given = f"no column '{name}' among {', '.join(self.header)}"
-            raise InputError(f"{self.path}, line 1", given, f"a column '{name}'")
+            raise InputError(self.top, given, f"a column '{name}'")
         return self.header.index(name)
 
     def where(self, row: int, column: int) -> str:
         """'prices.csv, line 7, column price': for messages."""
-        return f"{self.path}, line {self.lines[row]}, column {self.header[column]}"
+        return f"{self.place(row)}, column {self.header[column]}"
 
     def number(self, row: int, column: int, low: float, high: float) -> float:
         """A cell as a number from ``low`` to ``high``, both finite or not."""
@@ -82,6 +94,24 @@ def read_csv(path: str | PathLike[str]) -> CsvTable:
     if len(found) == 1:
         raise InputError(name, "a header line and no rows", "rows")
     return CsvTable(name, header, tuple(line for line, _ in found[1:]), tuple(cells for _, cells in found[1:]))
+
+
+def read_table(path: str | PathLike[str]) -> CsvTable:
+    """A CSV file, or one that ends in .parquet, its values as text."""
+    name = fspath(path)
+    if not name.lower().endswith(".parquet"):
+        return read_csv(name)
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(name, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        given = f"unreadable ({str(error).splitlines()[0]})"
+        raise InputError(name, given, "a Parquet file that can be read") from None
+    if not len(frame):
+        raise InputError(name, "no rows", "rows")
+    rows = tuple(tuple("" if cell is None else str(cell).strip() for cell in row) for row in frame.iter_rows())
+    return CsvTable(name, tuple(frame.columns), tuple(range(len(rows))), rows, "row")
 
 
 def _cells(reader: Iterator[Sequence[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -1,0 +1,227 @@
+"""One flow through a real network: what it costs, what it could have cost, and who learns the way.
+
+    python examples/routing.py                               Hamburg to Muenchen over SNDlib's germany50: a minute
+    python examples/routing.py --objective worst             the worst of delay, congestion and price counts
+    python examples/routing.py --topology topozoo/Abilene --source "New York" --destination "Los Angeles" --hops 8
+    python examples/routing.py --csv links.csv               your own costs: time,from,to,delay (congestion, price)
+
+Costs come in four kinds: links that always obey, so that nothing about them is to be learned; links that lose and
+deflect now and then; the same with rivals who fill one half of the links and then the other; and with rivals who come
+to where our flow was the last time.  A number is the regret of an episode, its mean and standard error over the seeds:
+what the best fixed policy of all these episodes would have saved; milliseconds for delays.  Least is green.
+"""
+
+import argparse
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+
+import advmdp as am
+from advmdp.scenarios import make_scenario
+from advmdp.scenarios.routing import Routing
+
+OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
+WORLDS: dict[str, dict[str, Any]] = {
+    "links obey": {"deflection": 0.0, "loss": 0.0},
+    "links fail": {},
+    "rivals alternate": {"rivals": "alternate"},
+    "rivals answer": {"rivals": "answer"},
+}
+
+
+class Simple(am.Learner):
+    """Without memory of its own: what subclasses need in order to be learners at all."""
+
+    optimises = "any"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        pass
+
+
+class OnTheMean(Simple):
+    """A baseline for one loss, shown the mean of several."""
+
+    def __init__(self, inner: am.Learner, criterion: am.Criterion) -> None:
+        super().__init__(inner.skeleton, criterion)
+        self.inner = inner
+
+    @property
+    def policy(self) -> np.ndarray:
+        return self.inner.policy
+
+    def update(self, trajectory: am.Trajectory, loss: np.ndarray) -> None:
+        self.inner.update(trajectory, loss.mean(axis=1))
+        self.episode += 1
+
+
+class ReplayTold(Simple):
+    """What was best last time, by someone who is told how often each link fails."""
+
+    knows = "dynamics"
+
+    def __init__(self, mdp: am.MDP, criterion: am.Criterion) -> None:
+        super().__init__(mdp, criterion)
+        self._policy = am.uniform_policy(mdp.skeleton)
+
+    @property
+    def policy(self) -> np.ndarray:
+        return self._policy
+
+    def update(self, trajectory: am.Trajectory, loss: np.ndarray) -> None:
+        self._policy, _ = am.best_response(self.mdp, loss if loss.ndim == 1 else loss.mean(axis=1))
+        self.episode += 1
+
+
+def learners(scenario: Routing, episodes: int) -> dict[str, am.Learner]:
+    sk, criterion = scenario.mdp.skeleton, scenario.criterion
+    eta = am.bounds.eta(sk, episodes, criterion.lipschitz(sk))
+    baselines: dict[str, am.Learner] = {
+        kind.__name__: kind(sk) for kind in (am.Uniform, am.FollowLeader, am.ReplayLast)
+    }
+    if criterion == am.WorstCase():
+        baselines = {name: OnTheMean(learner, criterion) for name, learner in baselines.items()}
+    practical = {"eta": 100 * eta, "confidence_scale": 0.1, "successors": "possible"}
+    return {
+        "UC-O-REPS, theory": am.UCOREPS(sk, episodes, criterion=criterion),
+        OURS: am.UCOREPS(sk, episodes, criterion=criterion, **practical),
+        **baselines,
+        "ReplayLast, told how often links fail": ReplayTold(scenario.mdp, criterion),
+    }
+
+
+def worlds(csv: str | None, **options: Any) -> dict[str, Routing]:
+    if csv is not None:
+        return {"your costs": make_scenario("routing", **options, file=csv)}
+    return {name: make_scenario("routing", **(options | kind)) for name, kind in WORLDS.items()}
+
+
+def regrets(
+    found: dict[str, Routing], episodes: int, seeds: int
+) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, list[float]], dict[str, am.Game]]:
+    """Regret of an episode by learner and world, one a seed; what the best fixed policy pays; our last games."""
+    rows: dict[tuple[str, str], list[float]] = {}
+    best: dict[str, list[float]] = {}
+    ours: dict[str, am.Game] = {}
+    for world, scenario in found.items():
+        for seed in range(1, seeds + 1):  # 0 is the seed on which the practical parameters were chosen
+            losses = scenario.losses_from(seed)
+            for name, learner in learners(scenario, episodes).items():
+                game = am.play(scenario.mdp, losses, learner, episodes, seed, comparator_at="end")
+                rows.setdefault((name, world), []).append(scenario.scale * game.regret / episodes)
+                if name == OURS:
+                    ours[world] = game
+                    best.setdefault(world, []).append(scenario.money(game.comparator.value, episodes) / episodes)
+    return {key: np.array(values) for key, values in rows.items()}, best, ours
+
+
+def shown(values: np.ndarray) -> str:
+    """Mean and standard error; a single seed has none."""
+    mean = f"{values.mean():,.3f}"
+    return mean if len(values) == 1 else f"{mean} ± {values.std(ddof=1) / np.sqrt(len(values)):,.3f}"
+
+
+def figure(scenario: Routing, game: am.Game, out: Path) -> None:
+    """The flow over the links at random, as learned, and of the best fixed policy."""
+    sk, mdp = scenario.mdp.skeleton, scenario.mdp
+    measures = {
+        "at random": am.occupancy(mdp, am.uniform_policy(sk)),
+        f"UC-O-REPS after {game.episodes:,} episodes": am.occupancy(mdp, game.learner.policy),
+        "best fixed policy": game.comparator.q,
+    }
+    drawn, axes = plt.subplots(1, 3, figsize=(11, 5), layout="constrained")
+    for ax, (title, q) in zip(axes, measures.items(), strict=True):
+        draw(ax, scenario, scenario.flow(q))
+        ax.set_title(f"{title}: {scenario.delivery(q):.0%} delivered", fontsize=10)
+    picture = BytesIO()
+    drawn.savefig(picture, dpi=110)
+    plt.close(drawn)
+    Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(out, optimize=True)
+
+
+def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
+    """Links as grey lines, flow as arrows on the right-hand side of its direction, as wide as it is."""
+    topology = scenario.topology
+    at = topology.positions
+    if at is None:
+        at = np.array(list(nx.spring_layout(topology.graph, seed=0).values()))
+    side = 0.008 * np.ptp(at, axis=0).max()
+    for (a, b), amount in zip(topology.links, flow, strict=True):
+        ax.plot(*at[[a, b]].T, color="0.85", lw=1, zorder=0)
+        if amount >= 0.01:
+            way = at[b] - at[a]
+            shift = side * np.array([way[1], -way[0]]) / np.hypot(*way)
+            style = {"arrowstyle": "-|>", "lw": 0.4 + 4 * min(amount, 1.0), "color": "tab:blue", "alpha": 0.8}
+            ends = {"shrinkA": 4, "shrinkB": 4, "mutation_scale": 6 + 8 * min(amount, 1.0)}
+            ax.annotate("", at[b] + shift, at[a] + shift, arrowprops=style | ends)
+    into = np.bincount(topology.links[:, 1], flow, len(at))
+    marked = {scenario.source: "tab:green", scenario.destination: "tab:red"}
+    ax.scatter(*at.T, s=18, color=[marked.get(name, "0.3") for name in topology.nodes], zorder=3)
+    for name, place in zip(topology.nodes, at, strict=True):
+        if name in marked or into[topology.node(name)] >= 0.15:
+            text = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7.5, "zorder": 5}
+            halo = [withStroke(linewidth=2, foreground="white")]
+            ax.annotate(name, place, color=marked.get(name, "0.2"), path_effects=halo, **text)
+    ax.margins(0.12)
+    if np.abs(at[:, 1]).max() < 80:  # latitudes: a degree of longitude is shorter than one of them
+        ax.set_aspect(1.0 / np.cos(np.radians(at[:, 1].mean())))
+    ax.set_axis_off()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topology", default="sndlib/germany50", help="a name in topohub")
+    parser.add_argument("--source")
+    parser.add_argument("--destination")
+    parser.add_argument("--hops", type=int, help="the hop limit; two more than needed unless said")
+    parser.add_argument("--objective", default="delay", help="delay, congestion, price or worst")
+    parser.add_argument("--csv", help="a CSV or Parquet file of your own costs, each time of which is played once")
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="where to draw the flow of the world 'links fail', as a PNG")
+    told = parser.parse_args()
+    options = {"topology": told.topology, "source": told.source, "destination": told.destination, "hops": told.hops}
+    if told.topology == parser.get_default("topology") and told.source is None and told.destination is None:
+        options |= {"source": "Hamburg", "destination": "Muenchen"}
+    try:
+        found = worlds(told.csv, **options, objective=told.objective)
+        first = next(iter(found.values()))
+        episodes = first.episodes or told.episodes
+        rows, best, ours = regrets(found, episodes, told.seeds)
+    except am.InputError as error:
+        parser.error(str(error))
+    way = f"{first.source} to {first.destination}, {first.topology.name}, {first.hops} hops, {told.objective}"
+    table = Table(title=f"Regret of an episode: {told.seeds} seeds of {episodes:,} episodes\n{way}")
+    table.add_column("learner")
+    for world in found:
+        table.add_column(world, justify="right")
+    for name in dict.fromkeys(name for name, _ in rows):
+        least = {world: min(row.mean() for (_, where), row in rows.items() if where == world) for world in found}
+        cells = {world: shown(rows[name, world]) for world in found}
+        won = {world: rows[name, world].mean() == least[world] for world in found}
+        table.add_row(name, *(f"[green]{cells[world]}[/]" if won[world] else cells[world] for world in found))
+    table.add_section()
+    table.add_row("an episode of the best fixed policy costs", *(f"{np.mean(best[world]):,.3f}" for world in found))
+    Console().print(table)
+    if told.out is not None:
+        world = "links fail" if told.csv is None else "your costs"
+        figure(found[world], ours[world], told.out)
+
+
+if __name__ == "__main__":
+    main()
