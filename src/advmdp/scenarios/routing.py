@@ -72,6 +72,9 @@ from advmdp.streams import stream_key, uniforms
 
 __all__ = ["Routing", "generated_costs", "scenario"]
 
+PACKAGES = ("networkx", "topohub")
+"""What a world is read with, whose versions count."""
+
 DELIVERED, LOST = -1, -2
 """Where a packet may be, besides at a node."""
 ENDS = {DELIVERED: "delivered", LOST: "lost"}
