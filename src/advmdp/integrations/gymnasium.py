@@ -80,8 +80,7 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     The environment's own limit of steps is not looked at.
     """
     steps = whole("horizon", horizon, 1)
-    made = gymnasium.make(env) if isinstance(env, str) else env
-    name, table, initial = _model_of(made)
+    name, table, initial = _model_of(_made(env) if isinstance(env, str) else env)
     outcomes = _outcomes(name, table, len(initial))
     S, A = 2 * len(initial), int(outcomes.action.max()) + 1
     key, which = np.unique(outcomes.key(S, A), return_inverse=True)
@@ -117,6 +116,14 @@ class Outcomes(NamedTuple):
     def key(self, S: int, A: int) -> NDArray[np.int64]:
         """One number for (s, a, s')."""
         return (self.state * A + self.action) * S + self.successor
+
+
+def _made(name: str) -> object:
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as error:
+        given = f"'{name}', which Gymnasium cannot make ({error})"
+        raise InputError("env", given, "an environment, or the id of one") from None
 
 
 def _model_of(env: object) -> tuple[str, Any, FloatArray]:
