@@ -5,7 +5,6 @@ Oracles: dynamic programming written here straight on ``env.unwrapped.P``; episo
 """
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,11 +202,11 @@ def test_an_unknown_id_is_said_to_be_one() -> None:
         tabular_model("FrozenSea-v1", 3)
 
 
-def test_without_gymnasium_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['gymnasium'] = None; import advmdp as am; am.MDP.from_gymnasium('Taxi-v4', 3)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "InputError" in done.stderr
-    assert "pip install 'advmdp[gym]'" in done.stderr
+def test_without_gymnasium_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "advmdp.integrations.gymnasium")
+    with pytest.raises(am.InputError, match=r"pip install 'advmdp\[gym\]'"):
+        am.MDP.from_gymnasium("Taxi-v4", 3)
 
 
 # --- out --------------------------------------------------------------------------------------------------------------
@@ -428,7 +427,7 @@ def test_the_policy_of_the_outside_agent_is_the_one_it_plays(example: dict) -> N
     assert different > 10
 
 
-def test_outside_agents_and_learners_stand_in_one_plot(example: dict, tmp_path: Path) -> None:
+def test_outside_agents_and_learners_stand_in_one_plot(example: dict) -> None:
     model = tabular_model("FrozenLake-v1", 5)
     found = example["games"](model, 100, 2, 0.1, 0.1, Console(quiet=True))
     assert list(found) == list(example["WORLDS"])
@@ -442,8 +441,6 @@ def test_outside_agents_and_learners_stand_in_one_plot(example: dict, tmp_path: 
     for _ in range(100):
         player.episode()
     assert player.env.account().curve.equals(rows[example["AGENT"]][1].curve)  # the same seed, the same bytes
-    example["figure"](found, "FrozenLake-v1", tmp_path / "out.png")
-    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_results_of_games_are_as_those_of_a_store() -> None:
@@ -467,21 +464,23 @@ def test_results_of_games_are_as_those_of_a_store() -> None:
         am.Results.of_games({})
 
 
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, EXAMPLE, *arguments], capture_output=True, text=True, check=False)
+def test_the_example_prints_its_table_and_draws(
+    example: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--seeds", "1", "--episodes", "20", "--horizon", "4", "--env", "CliffWalking-v1"]
+    monkeypatch.setattr(sys, "argv", ["gymnasium_worlds.py", *small, "--out", str(tmp_path / "out.png")])
+    example["main"]()
+    printed = capsys.readouterr().out
+    assert "CliffWalking-v1: regret over 1 seeds of 20 episodes" in printed
+    assert "Q-learning (OpenSpiel)" in printed
+    assert "A loss of 1 is worth 100" in printed
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_example_prints_its_table_and_draws(tmp_path: Path) -> None:
-    small = ("--seeds", "1", "--episodes", "20", "--horizon", "4", "--env", "CliffWalking-v1")
-    done = run(*small, "--out", str(tmp_path / "out.png"))
-    assert done.returncode == 0, done.stderr
-    assert "CliffWalking-v1: regret over 1 seeds of 20 episodes" in done.stdout
-    assert "Q-learning (OpenSpiel)" in done.stdout
-    assert "A loss of 1 is worth 100" in done.stdout
-    assert (tmp_path / "out.png").exists()
-
-
-def test_the_example_says_what_it_cannot_play() -> None:
-    done = run("--env", "CartPole-v1")
-    assert done.returncode == 2
-    assert "no tabular model" in done.stderr
+def test_the_example_says_what_it_cannot_play(
+    example: dict, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gymnasium_worlds.py", "--env", "CartPole-v1"])
+    with pytest.raises(SystemExit):
+        example["main"]()
+    assert "no tabular model" in capsys.readouterr().err
