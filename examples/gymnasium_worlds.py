@@ -10,6 +10,8 @@ The dynamics are those of the environment, unrolled for --horizon steps.  Losses
     alternating     in every state one action is good in even episodes, and another in odd ones
     reacting        higher for what the player did in the episode before
 
+the last two of moves only: in a hole every step that is left costs 1, at the goal 0.
+
 The Q-learner (pip install open_spiel) plays a Gymnasium environment and sees the reward of each step it takes, as
 UOB-REPS does; UC-O-REPS sees the whole loss after an episode.  Nobody is told the dynamics.  Regret is exact for all:
 expected losses of the policy of each episode, less those of the best fixed policy.
@@ -67,8 +69,8 @@ def told(state: int, mask: np.ndarray, reward: float, kind: StepType) -> TimeSte
 
 def sequences(model: TabularModel, seed: int) -> dict[str, am.losses.Losses]:
     sk = model.mdp.skeleton
-    alternating = am.losses.Switching(sk, period=1, seed=seed)
-    reacting = am.losses.Adaptive(sk, seed=seed, strength=0.8)
+    alternating = model.priced(am.losses.Switching(sk, period=1, seed=seed))
+    reacting = model.priced(am.losses.Adaptive(sk, seed=seed, strength=0.8))
     return dict(zip(WORLDS, (model.losses, alternating, reacting), strict=True))
 
 

@@ -133,6 +133,30 @@ def test_a_hole_and_the_goal_stay_apart() -> None:
     assert ends["3@2/2/6 done@3"] == 1.0
 
 
+def test_an_adversary_sets_the_price_of_moves_and_of_nothing_else() -> None:
+    """On FrozenLake's dynamics: moves cost what the sequence says, a hole 1 a step, the goal and what was added 0."""
+    model = tabular_model("FrozenLake-v1", 9)
+    sk, (holes, goal) = model.mdp.skeleton, ({"5", "7", "11", "12"}, "15")
+    inner = am.losses.Adaptive(sk, seed=2, dimensions=None)
+    priced, policies = model.priced(inner), [am.uniform_policy(sk)] * 4
+    assert priced.memory == inner.memory == 1
+    found, own = priced.at(4, policies), inner.at(4, policies)
+    kinds = set()
+    for i in range(sk.num_transitions):
+        state, _, successor = sk.transition_label(i).split("/")
+        where, _, how = state.partition("@")[0].partition(" ")
+        kind = "added" if successor == "end" else (how and ("goal" if where == goal else "hole")) or "move"
+        assert kind != "hole" or where in holes
+        assert found[i] == {"move": own[i], "hole": 1.0, "goal": 0.0, "added": 0.0}[kind]
+        kinds.add(kind)
+    assert kinds == {"move", "hole", "goal", "added"}
+    several = model.priced(am.losses.Switching(sk, period=1, dimensions=2)).block(3, 5)
+    assert several.shape == (2, sk.num_transitions, 2)
+    assert (several[:, found == 1.0] == 1.0).all()
+    with pytest.raises(am.InputError, match="another skeleton"):
+        model.priced(am.losses.Switching(RAGGED.skeleton, period=1))
+
+
 def test_the_game_of_a_constant_loss_is_the_environment() -> None:
     model = tabular_model("FrozenLake-v1", 8)
     game = am.play(model.mdp, model.losses, am.Uniform(model.mdp.skeleton), 30)

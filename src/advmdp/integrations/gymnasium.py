@@ -13,6 +13,10 @@ Waiting is a step like any other, with the loss of reward 0, so that the last eq
 episode ends: what is best in losses is best in rewards, and regret in losses times (hi - lo) is regret in rewards.
 Where rows with several rewards were merged it holds in expectation.
 
+:meth:`TabularModel.priced` puts an adversary into such a world: what a move costs is up to any sequence of losses; and
+who is done pays for each step that is left what the last one cost by the environment's own rewards, 1 in a hole of
+FrozenLake and 0 at its goal.  (Losses drawn for all transitions alike would charge for waiting too, as for a move.)
+
 Out.  :class:`AdversarialEnv` is a loop-free MDP with a sequence of losses as a Gymnasium environment.  Its episode t is
 episode t of the losses, its randomness is that of :func:`advmdp.play` (row t of the stream "world": the successor of
 step k is drawn with number 2 k + 1, and number 2 k is left to the player), and it keeps the same account.
@@ -28,13 +32,13 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from advmdp.arrays import FloatArray, exact_floats, expect, floats, is_number, owned, whole
+from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen, is_number, owned, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.expansion import time_expand
 from advmdp.hindsight import Comparator, total_comparator
 from advmdp.learners.episode import checked_losses
-from advmdp.losses import Losses, Stochastic
+from advmdp.losses import Losses, Policies, Stochastic
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.policy import checked_policy
@@ -63,6 +67,10 @@ class TabularModel:
     """hi - lo: a regret in losses is worth so many times itself in rewards."""
     offset: float
     """H hi: the return of an episode without loss."""
+    moves: NDArray[np.bool_]
+    """(num_transitions,) what the environment does; the rest is waiting, and the start and end that were added."""
+    aftermath: FloatArray
+    """(num_transitions,) of one that waits, the greatest own loss of a step that led there; else 0."""
 
     @property
     def losses(self) -> Losses:
@@ -72,6 +80,30 @@ class TabularModel:
     def reward(self, loss: float, episodes: int = 1) -> float:
         """The return that a loss added up over so many episodes stands for."""
         return self.offset * episodes - self.scale * loss
+
+    def priced(self, losses: Losses) -> Losses:
+        """The same dynamics under other losses: ``losses`` for moves, the aftermath for who is done."""
+        return Priced(self, losses)
+
+
+class Priced(Losses):
+    """Losses where there is a move to pay for; see :meth:`TabularModel.priced`."""
+
+    def __init__(self, model: TabularModel, losses: Losses) -> None:
+        inner = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
+        if inner.skeleton != model.mdp.skeleton:
+            raise InputError("losses", f"one over another skeleton, {inner.skeleton!r}", f"{model.mdp.skeleton!r}")
+        super().__init__(inner.skeleton, inner.dimensions)
+        self.inner, self.memory, self.episodes = inner, inner.memory, inner.episodes
+        self._moves, self._rest = model.moves, model.aftermath
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        block = self.inner.block(first, stop, policies)
+        keep, rest = (vector.reshape(-1, *(1,) * (block.ndim - 2)) for vector in (self._moves, self._rest))
+        return np.where(keep, block, rest)
+
+    def __repr__(self) -> str:
+        return f"Priced({self.inner!r})"
 
 
 def tabular_model(env: object, horizon: int) -> TabularModel:
@@ -101,7 +133,12 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     real = action >= 0
     losses = np.zeros(sk.num_transitions)
     losses[real] = loss[np.searchsorted(key, ((state * A + action) * S + after)[real])]
-    return TabularModel(expansion.mdp, owned(losses), hi - lo, steps * hi)
+    ends = (pair // A < S // 2) & (successor >= S // 2)
+    last_step = np.zeros(S)
+    np.maximum.at(last_step, successor[ends], loss[ends])
+    waits = real & (state >= S // 2)
+    aftermath = np.where(waits, last_step[state], 0.0)
+    return TabularModel(expansion.mdp, owned(losses), hi - lo, steps * hi, frozen(real & ~waits), frozen(aftermath))
 
 
 class Outcomes(NamedTuple):
