@@ -133,10 +133,10 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     real = action >= 0
     losses = np.zeros(sk.num_transitions)
     losses[real] = loss[np.searchsorted(key, ((state * A + action) * S + after)[real])]
-    ends = (pair // A < S // 2) & (successor >= S // 2)
-    last_step = np.zeros(S)
-    np.maximum.at(last_step, successor[ends], loss[ends])
     waits = real & (state >= S // 2)
+    ends = ~waits & (after >= S // 2)  # of steps that can be taken: FrozenLake's own goal leads to itself, done
+    last_step = np.zeros(S)
+    np.maximum.at(last_step, after[ends], losses[ends])
     aftermath = np.where(waits, last_step[state], 0.0)
     return TabularModel(expansion.mdp, owned(losses), hi - lo, steps * hi, frozen(real & ~waits), frozen(aftermath))
 
