@@ -20,7 +20,8 @@ from advmdp.experiments.results import CURVES
 from advmdp.integrations.gymnasium import AdversarialEnv, tabular_model
 from advmdp.streams import stream_key, uniforms
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "gymnasium_worlds.py"
+ROOT = Path(__file__).parent.parent
+EXAMPLE, PAGE = ROOT / "examples" / "gymnasium_worlds.py", ROOT / "docs" / "gymnasium.md"
 TOYS = [
     ("FrozenLake-v1", {}, 12),
     ("FrozenLake-v1", {"is_slippery": False, "map_name": "8x8"}, 16),
@@ -199,6 +200,7 @@ FINE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, False)]}}
         (toy(FINE, (1.0,)), "initial_state_distrib"),
         (toy(3), "P: 3"),
         (toy({0: FINE[0], 2: FINE[1]}), "state 1: no actions"),
+        (toy(FINE | {1: {}}), "state 1: no actions"),
         (toy(FINE | {1: {0: [(0.5, 1, 0.0, False)]}}), "state 1, action 0: probabilities with a sum of 0.5"),
         (toy(FINE | {1: {0: []}}), "state 1, action 0: probabilities with a sum of 0.0"),
         (toy(FINE | {1: {0: [(-1.0, 1, 0.0, False)]}}), "state 1, action 0: probability -1.0"),
@@ -465,6 +467,17 @@ def test_outside_agents_and_learners_stand_in_one_plot(example: dict) -> None:
     for _ in range(100):
         player.episode()
     assert player.env.account().curve.equals(rows[example["AGENT"]][1].curve)  # the same seed, the same bytes
+
+
+def test_a_row_of_numbers_of_the_page_is_that_of_its_command(example: dict) -> None:
+    model = tabular_model("FrozenLake-v1", 10)
+    found: dict[str, list[float]] = {}
+    for seed in range(1, 6):
+        for world, losses in example["sequences"](model, seed).items():
+            learner = example["learners"](model.mdp.skeleton, 2000)["Uniform"]
+            found.setdefault(world, []).append(am.play(model.mdp, losses, learner, 2000, seed).regret)
+    shown = [f"{np.mean(last):,.1f} ± {np.std(last, ddof=1) / np.sqrt(5):,.1f}" for last in found.values()]
+    assert f"| `Uniform` | {' | '.join(shown)} |" in PAGE.read_text()
 
 
 def test_results_of_games_are_as_those_of_a_store() -> None:

@@ -35,7 +35,7 @@ from scipy.sparse import coo_array
 from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen, is_number, owned, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
-from advmdp.expansion import time_expand
+from advmdp.expansion import Expansion, time_expand
 from advmdp.hindsight import Comparator, total_comparator
 from advmdp.learners.episode import checked_losses
 from advmdp.losses import Losses, Policies, Stochastic
@@ -63,14 +63,14 @@ class TabularModel:
     mdp: MDP
     loss: FloatArray
     """(num_transitions,) in [0, 1]."""
-    scale: float
-    """hi - lo: a regret in losses is worth so many times itself in rewards."""
-    offset: float
-    """H hi: the return of an episode without loss."""
     moves: NDArray[np.bool_]
     """(num_transitions,) what the environment does; the rest is waiting, and the start and end that were added."""
     aftermath: FloatArray
     """(num_transitions,) of one that waits, the greatest own loss of a step that led there; else 0."""
+    scale: float
+    """hi - lo: a regret in losses is worth so many times itself in rewards."""
+    offset: float
+    """H hi: the return of an episode without loss."""
 
     @property
     def losses(self) -> Losses:
@@ -113,21 +113,26 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     """
     steps = whole("horizon", horizon, 1)
     name, table, initial = _model_of(_made(env) if isinstance(env, str) else env)
-    outcomes = _outcomes(name, table, len(initial))
-    S, A = 2 * len(initial), int(outcomes.action.max()) + 1
-    key, which = np.unique(outcomes.key(S, A), return_inverse=True)
-    chance = np.bincount(which, outcomes.probability)
-    expected = np.bincount(which, outcomes.probability * outcomes.reward) / chance
-    lo, hi = min(0.0, float(outcomes.reward.min())), max(0.0, float(outcomes.reward.max()))
-    # Clipped, for an expectation is rounded.  Where all rewards are zero there is no loss.
-    loss = np.clip((hi - expected) / (hi - lo or 1.0), 0.0, 1.0)
-    pair, successor = np.divmod(key, S)
-    of_action = [np.flatnonzero(pair % A == a) for a in range(A)]
-    dynamics = [coo_array((chance[own], (pair[own] // A, successor[own])), shape=(S, S)) for own in of_action]
+    rows = _outcomes(name, table, len(initial))
+    lo, hi = min(0.0, float(rows.reward.min())), max(0.0, float(rows.reward.max()))
+    S, A = 2 * len(initial), int(rows.action.max()) + 1
+    merged = rows.merged(S, A)
+    own = [np.flatnonzero(merged.action == a) for a in range(A)]
+    dynamics = [
+        coo_array((merged.probability[at], (merged.state[at], merged.successor[at])), shape=(S, S)) for at in own
+    ]
     names = [f"{s}{done}" for done in ("", " done") for s in range(S // 2)]
     expansion = time_expand(dynamics, steps, np.concatenate([initial, np.zeros(S // 2)]), names)
-    # Each transition of the expansion finds its loss by what it was; the added start and end have none.
-    sk = expansion.mdp.skeleton
+    # Clipped, for an expectation is rounded.  Where all rewards are zero there is no loss.
+    loss = np.clip((hi - merged.reward) / (hi - lo or 1.0), 0.0, 1.0)
+    return TabularModel(expansion.mdp, *_carried(expansion, merged.key(S, A), loss), scale=hi - lo, offset=steps * hi)
+
+
+def _carried(
+    expansion: Expansion, key: NDArray[np.int64], loss: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
+    """Loss, moves and aftermath over transitions: each finds its loss by what it was; what was added has none."""
+    sk, (_, S, A) = expansion.mdp.skeleton, expansion.original
     action = sk.over_transitions(expansion.pair_action)
     state, after = sk.over_transitions(expansion.state[sk.state_of_pair]), expansion.state[sk.successor]
     real = action >= 0
@@ -137,8 +142,7 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     ends = ~waits & (after >= S // 2)  # of steps that can be taken: FrozenLake's own goal leads to itself, done
     last_step = np.zeros(S)
     np.maximum.at(last_step, after[ends], losses[ends])
-    aftermath = np.where(waits, last_step[state], 0.0)
-    return TabularModel(expansion.mdp, owned(losses), hi - lo, steps * hi, frozen(real & ~waits), frozen(aftermath))
+    return owned(losses), frozen(real & ~waits), owned(np.where(waits, last_step[state], 0.0))
 
 
 class Outcomes(NamedTuple):
@@ -153,6 +157,13 @@ class Outcomes(NamedTuple):
     def key(self, S: int, A: int) -> NDArray[np.int64]:
         """One number for (s, a, s')."""
         return (self.state * A + self.action) * S + self.successor
+
+    def merged(self, S: int, A: int) -> "Outcomes":
+        """One row for each (s, a, s'), sorted: the sum of the probabilities, and the expected reward."""
+        key, which = np.unique(self.key(S, A), return_inverse=True)
+        probability = floats(np.bincount(which, self.probability), "probability")
+        reward = np.bincount(which, self.probability * self.reward) / probability
+        return Outcomes(key // S // A, key // S % A, key % S, probability, reward)
 
 
 def _made(name: str) -> object:
@@ -190,7 +201,9 @@ def _outcomes(name: str, table: Any, states: int) -> Outcomes:
         try:
             actions = dict(table[s]) if isinstance(table[s], Mapping) else dict(enumerate(table[s]))
         except (LookupError, TypeError):
-            raise InputError(f"{name}.P, state {s}", "no actions", "P[s][a] for s = 0, 1, ...") from None
+            actions = {}
+        if not actions:
+            raise InputError(f"{name}.P, state {s}", "no actions", "P[s][a] for s = 0, 1, ...")
         for a, given in actions.items():
             where, total = f"{name}.P, state {s}, action {a}", 0.0
             for outcome in given:
