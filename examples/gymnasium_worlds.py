@@ -22,9 +22,6 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from open_spiel.python.algorithms.tabular_qlearner import QLearner
-from open_spiel.python.rl_environment import StepType, TimeStep
-from open_spiel.python.rl_tools import ConstantSchedule
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -32,6 +29,13 @@ from rich.table import Table
 import advmdp as am
 from advmdp.experiments.results import Results
 from advmdp.integrations.gymnasium import Account, AdversarialEnv, TabularModel, tabular_model
+
+try:
+    from open_spiel.python.algorithms.tabular_qlearner import QLearner
+    from open_spiel.python.rl_environment import StepType, TimeStep
+    from open_spiel.python.rl_tools import ConstantSchedule
+except ImportError:
+    raise SystemExit("the agent of this example is OpenSpiel's: pip install open_spiel") from None
 
 WORLDS = ("its own", "alternating", "reacting")
 AGENT = "Q-learning (OpenSpiel)"
