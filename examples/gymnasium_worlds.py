@@ -78,8 +78,10 @@ def sequences(model: TabularModel, seed: int) -> dict[str, am.losses.Losses]:
     return dict(zip(WORLDS, (model.losses, alternating, reacting), strict=True))
 
 
-def learners(sk: am.Skeleton, episodes: int) -> dict[str, am.Learner]:
+def learners(sk: am.Skeleton, episodes: int, theory: bool = False) -> dict[str, am.Learner]:
     """Ours, with practical parameters, the same for all losses: larger steps and smaller sets than the theory's."""
+    if theory:
+        return {"UC-O-REPS": am.UCOREPS(sk, episodes), "UOB-REPS": am.UOBREPS(sk, episodes), "Uniform": am.Uniform(sk)}
     L, pairs = sk.num_layers, sk.num_states * sk.num_actions
     bandit = float(np.sqrt(L * np.log(L * pairs / 0.05) / (episodes * pairs)))
     eta = am.bounds.eta(sk, episodes)
@@ -93,14 +95,22 @@ def learners(sk: am.Skeleton, episodes: int) -> dict[str, am.Learner]:
 Games = dict[str, dict[str, list[am.Game | Account]]]
 
 
-def games(model: TabularModel, episodes: int, seeds: int, epsilon: float, step_size: float, console: Console) -> Games:
+def games(
+    model: TabularModel,
+    episodes: int,
+    seeds: int,
+    epsilon: float,
+    step_size: float,
+    console: Console,
+    theory: bool = False,
+) -> Games:
     """By kind of losses and player, a game for each seed."""
     found: Games = {world: {} for world in WORLDS}
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("playing", total=seeds * len(WORLDS) * episodes)
         for seed in range(1, seeds + 1):
             for world, losses in sequences(model, seed).items():
-                for name, learner in learners(model.mdp.skeleton, episodes).items():
+                for name, learner in learners(model.mdp.skeleton, episodes, theory).items():
                     game = am.play(model.mdp, losses, learner, episodes, seed)
                     found[world].setdefault(name, []).append(game)
                 player = Player(model.mdp, losses, seed, epsilon, step_size)
@@ -149,13 +159,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="how many games of each player (5)")
     parser.add_argument("--epsilon", type=float, default=0.1, help="how often the Q-learner tries something (0.1)")
     parser.add_argument("--step-size", type=float, default=0.3, help="of the Q-learner (0.3)")
+    parser.add_argument("--theory", action="store_true", help="the theory's parameters for our learners")
     parser.add_argument("--out", type=Path, help="a file for the figure")
     arguments = parser.parse_args()
     console = Console()
     try:
         model = tabular_model(arguments.env, arguments.horizon)
         played = arguments.episodes, arguments.seeds, arguments.epsilon, arguments.step_size
-        found = games(model, *played, console)
+        found = games(model, *played, console, arguments.theory)
     except am.InputError as error:
         parser.error(str(error))
     title = f"{arguments.env}: regret over {arguments.seeds} seeds of {arguments.episodes:,} episodes"

@@ -217,6 +217,20 @@ def test_a_table_that_is_none_is_named(env: object, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_the_errors_shown_on_the_page_are_those_raised() -> None:
+    broken = gymnasium.make("FrozenLake-v1")
+    broken.unwrapped.P[3][1] = [(0.5, 3, 0.0, False)]
+    wrong = [
+        lambda: tabular_model(broken, 3),
+        lambda: tabular_model("CartPole-v1", 3),
+        lambda: AdversarialEnv(LAKE, am.losses.Adaptive(LAKE.skeleton)),
+    ]
+    for call in wrong:
+        with pytest.raises(am.InputError) as caught:
+            call()
+        assert f"{caught.value}\n" in PAGE.read_text()
+
+
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, None])
 def test_a_horizon_is_a_number_of_steps(horizon: object) -> None:
     with pytest.raises(am.InputError, match="horizon"):
