@@ -130,6 +130,16 @@ class MDP:
         return cls(Skeleton(*pointers, state_names, action_names), transition)
 
     @classmethod
+    def from_gymnasium(cls, env: object, horizon: int) -> "MDP":
+        """The world of ``horizon`` steps of a Gymnasium environment with a tabular model, or of the one with that id.
+
+        Its rewards are left out; :func:`advmdp.integrations.gymnasium.tabular_model` gives them too, as losses.
+        """
+        from advmdp.integrations.gymnasium import tabular_model
+
+        return tabular_model(env, horizon).mdp
+
+    @classmethod
     def random(
         cls,
         layers: Sequence[int],

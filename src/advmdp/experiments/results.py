@@ -8,12 +8,12 @@ both.  Below about ten seeds such intervals are too narrow.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -43,6 +43,17 @@ INDEXED = {
 """What the index says of a run."""
 
 
+class Played(Protocol):
+    """A finished :class:`advmdp.Game`, or the account of one that somebody else's agent played."""
+
+    @property
+    def episodes(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def curve(self) -> pl.DataFrame: ...
+
+
 class Results:
     """The store of an experiment, read.
 
@@ -64,6 +75,35 @@ class Results:
         states = pl.Series("state", [state_of(self.folder(name)) for name in entries["folder"]], pl.String)
         self._entries = entries.with_columns(states)
         self.every_label = self.labels
+        self._played: pl.DataFrame | None = None
+        """The curves of games that are in no store."""
+
+    @classmethod
+    def of_games(cls, games: Mapping[str, Sequence[Played]], world: str = "this", losses: str = "these") -> "Results":
+        """Games that were played in one world against one kind of losses, by label, one for each seed.
+
+        They may also be accounts of other people's agents (:mod:`advmdp.integrations.gymnasium`).  ``world`` and
+        ``losses`` are what the setting is called.
+        """
+        found = object.__new__(cls)
+        found.root, found.name, found.spec = Path(), "games", {}
+        entries: list[dict[str, Any]] = []
+        curves: list[pl.DataFrame] = []
+        for label, played in games.items():
+            for game in played:
+                folder = f"{label} {game.seed} {len(curves)}"
+                who = type(getattr(game, "learner", game)).__name__
+                setting = {"world": world, "losses": losses, "horizon": game.episodes, "seed": game.seed}
+                entries.append({"folder": folder, "label": label, "learner": who, **setting, "state": "finished"})
+                curves.append(game.curve.with_columns(folder=pl.lit(folder)))
+        if not entries:
+            raise InputError("games", "none", "one or more, by label")
+        found._entries, found._played = pl.DataFrame(entries), pl.concat(curves)
+        if (twice := found._entries.select(WHICH).is_duplicated()).any():
+            label, seed = found._entries.filter(twice).select("label", "seed").row(0)
+            raise InputError("games", f"two of '{label}' with seed {seed}", "one for each seed")
+        found.every_label = found.labels
+        return found
 
     def folder(self, name: str) -> Path:
         """Where the files of a run are."""
@@ -83,7 +123,9 @@ class Results:
                 .clear()
                 .with_columns(pl.lit(None, t).alias(c) for c, t in columns.items())
             )
-        found = _read_curves([self.folder(name) / CURVE for name in there["folder"].unique(maintain_order=True)])
+        found = self._played
+        if found is None:
+            found = _read_curves([self.folder(name) / CURVE for name in there["folder"].unique(maintain_order=True)])
         finite = pl.when(pl.col("bound").is_finite()).then("bound")
         self._check_marks(there, found)
         return (
@@ -127,7 +169,7 @@ class Results:
         """The part where ``label``, ``world``, ``losses``, ``horizon``... are what is said, or one of a list."""
         part = object.__new__(Results)
         part.__dict__.update(
-            {name: self.__dict__[name] for name in ("root", "name", "spec", "_entries", "every_label")}
+            {name: self.__dict__[name] for name in ("root", "name", "spec", "_entries", "_played", "every_label")}
         )
         for column, value in chosen.items():
             if column not in WHICH:

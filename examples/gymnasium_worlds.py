@@ -1,0 +1,180 @@
+"""Somebody else's agent in our worlds: OpenSpiel's Q-learner and UC-O-REPS on Gymnasium's FrozenLake.
+
+    python examples/gymnasium_worlds.py                     5 seeds of 2,000 episodes: about three minutes of one core
+    python examples/gymnasium_worlds.py --env CliffWalking-v1 --horizon 14
+    python examples/gymnasium_worlds.py --seeds 2 --episodes 200 --out /tmp/gymnasium.png
+
+The dynamics are those of the environment, unrolled for --horizon steps.  Losses are
+
+    its own         the environment's rewards, the same in every episode
+    alternating     in every state one action is good in even episodes, and another in odd ones
+    reacting        higher for what the player did in the episode before
+
+the last two of moves only: in a hole every step that is left costs 1, at the goal 0.
+
+The Q-learner (pip install open_spiel) plays a Gymnasium environment and sees the reward of each step it takes, as
+UOB-REPS does; UC-O-REPS sees the whole loss after an episode.  Nobody is told the dynamics.  Regret is exact for all:
+expected losses of the policy of each episode, less those of the best fixed policy.
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import advmdp as am
+from advmdp.experiments.results import Results
+from advmdp.integrations.gymnasium import Account, AdversarialEnv, TabularModel, tabular_model
+
+try:
+    from open_spiel.python.algorithms.tabular_qlearner import QLearner
+    from open_spiel.python.rl_environment import StepType, TimeStep
+    from open_spiel.python.rl_tools import ConstantSchedule
+except ImportError:
+    raise SystemExit("the agent of this example is OpenSpiel's: pip install open_spiel") from None
+
+WORLDS = ("its own", "alternating", "reacting")
+AGENT = "Q-learning (OpenSpiel)"
+
+
+class Player:
+    """OpenSpiel's agent at a Gymnasium environment: states in, actions out, and what its policy is."""
+
+    def __init__(self, mdp: am.MDP, losses: am.losses.Losses, seed: int, epsilon: float, step_size: float) -> None:
+        np.random.seed(seed)  # noqa: NPY002 (the numbers that OpenSpiel draws from)
+        self.env = AdversarialEnv(mdp, losses, seed, policy=lambda: self.policy)
+        actions, self.epsilon = mdp.skeleton.num_actions, epsilon
+        self.agent = QLearner(0, actions, step_size, ConstantSchedule(epsilon))
+        self.policy = np.full((mdp.skeleton.num_states, actions), 1.0 / actions)
+
+    def episode(self) -> None:
+        state, info = self.env.reset()
+        reward, over, seen = 0.0, False, {}
+        while not over:
+            seen[state] = info["action_mask"]
+            kind = StepType.MID if len(seen) > 1 else StepType.FIRST
+            action = self.agent.step(told(state, info["action_mask"], reward, kind)).action
+            state, reward, over, _, info = self.env.step(action)
+        self.agent.step(told(state, info["action_mask"], reward, StepType.LAST))
+        for x, mask in seen.items():  # Q has changed there and nowhere else
+            greedy = self.agent.step(told(x, mask, 0.0, StepType.MID), is_evaluation=True).probs
+            self.policy[x] = (1.0 - self.epsilon) * greedy + self.epsilon * mask / mask.sum()
+
+
+def told(state: int, mask: np.ndarray, reward: float, kind: StepType) -> TimeStep:
+    """A step as OpenSpiel has it, for its one player."""
+    seen = {"info_state": [state], "legal_actions": [np.flatnonzero(mask).tolist()]}
+    return TimeStep(seen, [reward], [1.0], kind)
+
+
+def sequences(model: TabularModel, seed: int) -> dict[str, am.losses.Losses]:
+    sk = model.mdp.skeleton
+    alternating = model.priced(am.losses.Switching(sk, period=1, seed=seed))
+    reacting = model.priced(am.losses.Adaptive(sk, seed=seed, strength=0.8))
+    return dict(zip(WORLDS, (model.losses, alternating, reacting), strict=True))
+
+
+def learners(sk: am.Skeleton, episodes: int, theory: bool = False) -> dict[str, am.Learner]:
+    """Ours, with practical parameters, the same for all losses: larger steps and smaller sets than the theory's."""
+    if theory:
+        return {"UC-O-REPS": am.UCOREPS(sk, episodes), "UOB-REPS": am.UOBREPS(sk, episodes), "Uniform": am.Uniform(sk)}
+    L, pairs = sk.num_layers, sk.num_states * sk.num_actions
+    bandit = float(np.sqrt(L * np.log(L * pairs / 0.05) / (episodes * pairs)))
+    eta = am.bounds.eta(sk, episodes)
+    return {
+        "UC-O-REPS": am.UCOREPS(sk, episodes, eta=10 * eta, confidence_scale=0.1, successors="possible"),
+        "UOB-REPS": am.UOBREPS(sk, episodes, eta=3 * bandit, confidence_scale=0.01),
+        "Uniform": am.Uniform(sk),
+    }
+
+
+Games = dict[str, dict[str, list[am.Game | Account]]]
+
+
+def games(
+    model: TabularModel,
+    episodes: int,
+    seeds: int,
+    epsilon: float,
+    step_size: float,
+    console: Console,
+    theory: bool = False,
+) -> Games:
+    """By kind of losses and player, a game for each seed."""
+    found: Games = {world: {} for world in WORLDS}
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("playing", total=seeds * len(WORLDS) * episodes)
+        for seed in range(1, seeds + 1):
+            for world, losses in sequences(model, seed).items():
+                for name, learner in learners(model.mdp.skeleton, episodes, theory).items():
+                    game = am.play(model.mdp, losses, learner, episodes, seed)
+                    found[world].setdefault(name, []).append(game)
+                player = Player(model.mdp, losses, seed, epsilon, step_size)
+                for _ in range(episodes):
+                    player.episode()
+                    bar.advance(task)
+                found[world].setdefault(AGENT, []).append(player.env.account())
+    return found
+
+
+def table(found: Games, title: str) -> Table:
+    """Mean regret and its standard error at the end, the least of each column green."""
+    shown = Table(title=title)
+    shown.add_column("player", no_wrap=True)
+    last = {(w, name): np.array([g.regret for g in rows]) for w in found for name, rows in found[w].items()}
+    for world in found:
+        shown.add_column(world, justify="right", no_wrap=True)
+    for name in next(iter(found.values())):
+        cells = []
+        for world in found:
+            values = last[world, name]
+            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+            text = f"{values.mean():,.1f} ± {error:,.1f}"
+            least = min(last[world, other].mean() for other in found[world])
+            cells.append(f"[green]{text}[/]" if values.mean() == least else text)
+        shown.add_row(name, *cells)
+    best = (np.mean([game.comparator.value / game.episodes for game in rows[AGENT]]) for rows in found.values())
+    shown.add_section()
+    shown.add_row("the best fixed policy, an episode", *(f"{value:,.3f}" for value in best))
+    return shown
+
+
+def figure(found: Games, env: str, out: Path) -> None:
+    drawn, axes = plt.subplots(1, len(found), figsize=(11, 3.4), layout="constrained")
+    for ax, (world, rows) in zip(axes, found.items(), strict=True):
+        am.plot.regret(Results.of_games(rows, env, world), ax, slope=False)
+        ax.set_title(f"{env}, losses: {world}", fontsize="medium", loc="left")
+    drawn.savefig(out, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--env", default="FrozenLake-v1", help="the id of a Gymnasium environment with a table P")
+    parser.add_argument("--horizon", type=int, default=10, help="steps of an episode (10)")
+    parser.add_argument("--episodes", type=int, default=2000, help="of each game (2000)")
+    parser.add_argument("--seeds", type=int, default=5, help="how many games of each player (5)")
+    parser.add_argument("--epsilon", type=float, default=0.1, help="how often the Q-learner tries something (0.1)")
+    parser.add_argument("--step-size", type=float, default=0.3, help="of the Q-learner (0.3)")
+    parser.add_argument("--theory", action="store_true", help="the theory's parameters for our learners")
+    parser.add_argument("--out", type=Path, help="a file for the figure")
+    arguments = parser.parse_args()
+    console = Console()
+    try:
+        model = tabular_model(arguments.env, arguments.horizon)
+        played = arguments.episodes, arguments.seeds, arguments.epsilon, arguments.step_size
+        found = games(model, *played, console, arguments.theory)
+    except am.InputError as error:
+        parser.error(str(error))
+    title = f"{arguments.env}: regret over {arguments.seeds} seeds of {arguments.episodes:,} episodes"
+    console.print(table(found, title))
+    console.print(f"A loss of 1 is worth {model.scale:g} of the environment's own reward.")
+    if arguments.out is not None:
+        figure(found, arguments.env, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
