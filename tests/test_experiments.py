@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from multiprocessing import active_children
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import polars as pl
 import pytest
@@ -25,6 +27,7 @@ from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
 from advmdp.experiments.store import Store
+from advmdp.integrations.gymnasium import tabular_model
 from advmdp.scenarios import make_scenario
 
 GOOD = """
@@ -176,6 +179,42 @@ def test_a_scenario_is_played_with_its_own_losses_and_criterion(tmp_path: Path) 
         row = am.Results(tmp_path / "out").runs.filter(learner="UCOREPS", seed=seed).row(0, named=True)
         assert (row["loss"], row["regret"]) == (game.total_loss, game.regret)
         assert (row["world"], row["losses"]) == ("battery", "own")
+
+
+def test_an_environment_of_gymnasium_is_played_with_its_rewards_and_with_other_losses(tmp_path: Path) -> None:
+    lake = {"kind": "gymnasium", "id": "FrozenLake-v1", "steps": 6, "options": {"is_slippery": False}}
+    spec = checked_spec({"worlds": [lake], "losses": [{"kind": "own"}, *TABLES["losses"]], **OWN}, "", tmp_path)
+    assert run_experiment(spec, tmp_path / "out").good
+    model = tabular_model(gymnasium.make("FrozenLake-v1", is_slippery=False), 6)
+    for name, losses in (("own", model.losses), ("switching", am.losses.Switching(model.mdp.skeleton, 3, seed=1))):
+        game = am.play(model.mdp, losses, am.OREPS(model.mdp, horizon=12), 12, 1)
+        row = am.Results(tmp_path / "out").runs.filter(learner="OREPS", seed=1, losses=name).row(0, named=True)
+        assert (row["world"], row["loss"], row["regret"]) == ("FrozenLake-v1", game.total_loss, game.regret)
+    described = runs_of(spec)[0].description["world"]
+    assert described["read_with"] == {"gymnasium": gymnasium.__version__}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": "FrozenLak-v1"}, "FrozenLak-v1.*Did you mean: `FrozenLake`"),
+        ({"options": {"slippery": True}}, "unexpected keyword argument 'slippery'"),
+        ({"options": {"map_name": "5x5"}}, "5x5"),
+        ({"id": "CartPole-v1"}, "CartPoleEnv, which has no tabular model"),
+    ],
+)
+def test_an_environment_that_cannot_be_had_is_told_before_anything_is_played(change: dict, message: str) -> None:
+    table = {"worlds": [{"kind": "gymnasium", "id": "FrozenLake-v1", "steps": 6, **change}], **OWN}
+    with pytest.raises(am.InputError, match=message):
+        run_experiment(checked_spec(table, "spec.toml", Path()), "not made")
+    assert not Path("not made").exists()
+
+
+def test_a_routing_scenario_is_named_in_a_spec_and_its_sources_count(tmp_path: Path) -> None:
+    abilene = {"kind": "scenario", "name": "routing", "topology": "topozoo/Abilene", "hops": 6}
+    (run, *_) = runs_of(checked_spec({"worlds": [abilene], **OWN}, "spec.toml", tmp_path))
+    assert run.make_world() == make_scenario("routing", topology="topozoo/Abilene", hops=6).mdp
+    assert run.description["world"]["read_with"] == {name: version(name) for name in ("networkx", "topohub")}
 
 
 def test_a_scenario_can_be_played_with_other_losses(tmp_path: Path) -> None:

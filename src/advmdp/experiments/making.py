@@ -140,9 +140,5 @@ def _expanded(world: ExpandedWorld) -> MDP:
 def _environment(world: GymnasiumWorld) -> World:
     from advmdp.integrations.gymnasium import make_environment, tabular_model
 
-    environment = make_environment(world.id, **world.options)
-    try:
-        model = tabular_model(environment, world.steps)
-    finally:
-        environment.close()
+    model = tabular_model(make_environment(world.id, **world.options), world.steps)
     return World(model.mdp, lambda seed: model.losses)

@@ -53,7 +53,7 @@ try:
 except ImportError:
     raise InputError("Gymnasium", "it is not installed", "it: pip install 'advmdp[gym]'") from None
 
-__all__ = ["Account", "AdversarialEnv", "TabularModel", "tabular_model"]
+__all__ = ["Account", "AdversarialEnv", "TabularModel", "make_environment", "tabular_model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ def tabular_model(env: object, horizon: int) -> TabularModel:
     The environment's own limit of steps is not looked at.
     """
     steps = whole("horizon", horizon, 1)
-    name, table, initial = _model_of(_made(env) if isinstance(env, str) else env)
+    name, table, initial = _model_of(make_environment(env) if isinstance(env, str) else env)
     rows = _outcomes(name, table, len(initial))
     lo, hi = min(0.0, float(rows.reward.min())), max(0.0, float(rows.reward.max()))
     S, A = 2 * len(initial), int(rows.action.max()) + 1
@@ -166,10 +166,11 @@ class Outcomes(NamedTuple):
         return Outcomes(key // S // A, key // S % A, key % S, probability, reward)
 
 
-def _made(name: str) -> object:
+def make_environment(name: str, **options: Any) -> object:
+    """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides."""
     try:
-        return gymnasium.make(name)
-    except gymnasium.error.Error as error:
+        return gymnasium.make(name, **options)
+    except (gymnasium.error.Error, LookupError, TypeError, ValueError) as error:
         given = f"'{name}', which Gymnasium cannot make ({error})"
         raise InputError("env", given, "an environment, or the id of one") from None
 
@@ -359,7 +360,8 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         curve = pl.DataFrame(columns, schema={"episode": pl.Int64, "loss": pl.Float64, "comparator": pl.Float64})
         curve = curve.with_columns(
             regret=regret, regret_approximation=pl.lit(0.0), regret_online=regret, bound=pl.lit(inf),
-            epochs=pl.lit(1, pl.Int64), projection_gap=pl.lit(0.0), comparator_gap=pl.lit(0.0),
+            epochs=pl.lit(1, pl.Int64), radius=pl.lit(None, pl.Float64), projection_gap=pl.lit(0.0),
+            comparator_gap=pl.lit(0.0),
         )  # fmt: skip
         return Account(ledger.episodes, seed, curve, best, self.policy is not None)
 
