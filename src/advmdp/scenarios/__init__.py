@@ -4,6 +4,8 @@ base.py        what a scenario is; losses that are quantities times unit costs; 
 csv_table.py   the user's own files, every fault named by line and column
 battery.py     a battery or flexible load against hourly prices in one zone or several
 inventory.py   a perishable stock with unit costs that drift
+as_graph.py    the Internet's autonomous systems, from CAIDA's files or generated; valley-free ways
+bgp.py         traffic between them, whose neighbours have policies of their own
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
@@ -21,6 +23,7 @@ __all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_parameters"]
 SCENARIOS: dict[str, str] = {
     "battery": "advmdp.scenarios.battery",
     "inventory": "advmdp.scenarios.inventory",
+    "bgp": "advmdp.scenarios.bgp",
 }
 """By name, the module that makes it."""
 
