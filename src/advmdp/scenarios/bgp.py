@@ -14,17 +14,19 @@ happens is up to the neighbour v, and unknown to the learner:
 The favourites of v are neighbours over which it has a valley-free way to the destination: customers before peers
 before providers, who pay, cost nothing and are paid; between equals its taste decides.  It does not send traffic
 back to whom it came from, but takes it then.  With u uniform, for each AS, d_v = ``deflect`` * u and
-e_v = ``lose`` * u: a function of the ``seed`` of the world.  The destination deflects nothing.
+e_v = ``lose`` * u (1 - d_v): a function of the ``seed`` of the world.  The destination deflects nothing.
 
-Costs, in units of what a provider takes at most: a step costs the sum over the links it goes along, one, or two
+Costs, in units of what a provider takes on average: a step costs the sum over the links it goes along, one, or two
 where traffic is deflected, and what is lost costs LOST and nothing else.  In episode t link i costs
 
     c_t[i] = price[i] + delay[i] + congestion_t[i] + OUTAGE * out_t[i]
-    price       1 up, PEERING across, 0 down, where the other side pays; delay from 0 to MOST_DELAY, both fixed
+    price       up from 0 to 2, by link; PEERING across; 0 down, where the other side pays
+    delay       from 0 to 1, by link; both are fixed
     congestion  from 0 to 1, knots every ``period`` episodes, joined smoothly
     out         a link is out for stretches of ``repair`` episodes, each with probability ``outages``
 
-by the seed of the losses; l_t = cost / LOST, so money = LOST * loss.  LOST is more than any step can cost.
+by the seed of the losses; l_t = cost / LOST, so money = LOST * loss.  LOST is more than any step can cost, so losses
+are in [0, 1] as they come.
 """
 
 from dataclasses import dataclass
@@ -36,9 +38,10 @@ from numpy.typing import NDArray
 from advmdp.arrays import FloatArray, fraction, frozen, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
+from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.scenarios.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, drift
+from advmdp.scenarios.base import Scenario, UnitCosts, drift
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator, stream_key, uniforms
 from advmdp.tables import running
@@ -46,7 +49,7 @@ from advmdp.tables import running
 __all__ = ["Routes", "generated_costs", "graph_of", "routes", "scenario"]
 
 Ints = NDArray[np.int64]
-PEERING, MOST_DELAY, OUTAGE, LOST = 0.2, 0.5, 3.0, 12.0
+PEERING, OUTAGE, LOST = 0.2, 3.0, 15.0
 FAVOURITES = 2
 
 
@@ -69,9 +72,7 @@ class Routes:
     links: Ints
     """The links of the graph that some transition goes along."""
     items: Ints
-    """(transitions, 2): the links of each, as numbers in ``links``; len(links) stands for being lost, or nothing."""
-    counts: FloatArray
-    """(transitions, 2): how often each is paid, 0 or 1."""
+    """(transitions, 2): the links of each, as numbers in ``links``; len(links) is being lost, one more is nothing."""
 
     def shortest(self) -> FloatArray:
         """The policy of plain BGP: the fewest hops, customers before peers before providers, then the lowest number."""
@@ -94,9 +95,9 @@ def scenario(
     ases: int = 1000,
     source: int | None = None,
     destination: int | None = None,
-    hops: int = 8,
-    deflect: float = 0.4,
-    lose: float = 0.02,
+    hops: int = 6,
+    deflect: float = 0.8,
+    lose: float = 0.1,
     seed: int = 0,
     period: int = 200,
     outages: float = 0.05,
@@ -105,7 +106,8 @@ def scenario(
     """Traffic to one AS; ``source`` and ``destination`` are AS numbers.
 
     With ``file`` the graph is the user's own, as :func:`advmdp.scenarios.as_graph.read_as_graph` reads it, else one of
-    so many ``ases`` is generated.  ``destination`` is drawn, by ``seed``, among those that only buy, unless it is said.
+    so many ``ases`` is generated.  ``destination`` is drawn, by ``seed``, among those that only buy, from several where
+    there are such, unless it is said.
     """
     found = routes(graph_of(file, ases, seed), source, destination, hops, deflect, lose, seed)
     sk, relation = found.mdp.skeleton, found.graph.relation[found.links]
@@ -114,15 +116,32 @@ def scenario(
         return generated_costs(loss_seed, relation, period, outages, repair)
 
     costs(0)  # what is wrong with the parameters is said now
-    quantities = found.counts / LOST
     return Scenario(
-        "bgp",
-        found.mdp,
-        lambda loss_seed: Accounted(sk, found.items, quantities, costs(loss_seed)),
-        TotalLoss(),
-        LOST,
-        0.0,
+        "bgp", found.mdp, lambda loss_seed: LinkLosses(sk, found.items, costs(loss_seed)), TotalLoss(), LOST, 0.0
     )
+
+
+class LinkLosses(Losses):
+    """The costs of one link or two.
+
+    What :class:`advmdp.scenarios.base.Accounted` does, in one pass: with a million transitions each pass counts.
+    """
+
+    def __init__(self, skeleton: Skeleton, items: Ints, costs: UnitCosts) -> None:
+        """``costs`` are in units of LOST and end with that of being lost, 1, and of nothing, 0."""
+        super().__init__(skeleton)
+        self._first = frozen(np.ascontiguousarray(items[:, 0]))
+        self._deflected = frozen(np.flatnonzero(items[:, 1] < items.max()))
+        self._second = frozen(items[self._deflected, 1])
+        self._costs = costs
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        costs = self._costs(first, stop)
+        losses = np.empty((stop - first, self.skeleton.num_transitions))
+        for row, cost in zip(losses, costs, strict=True):
+            np.take(cost, self._first, out=row, mode="clip")  # the mode that needs no buffer
+            row[self._deflected] += cost[self._second]
+        return losses
 
 
 def graph_of(file: str | PathLike[str] | None, ases: int, seed: int) -> AsGraph:
@@ -133,21 +152,21 @@ def graph_of(file: str | PathLike[str] | None, ases: int, seed: int) -> AsGraph:
 def generated_costs(
     seed: int, relation: NDArray[np.int8], period: int = 200, outages: float = 0.05, repair: int = 20
 ) -> UnitCosts:
-    """(first, stop) -> what each link costs, and last LOST: (episodes, links + 1, 1); see the head of this module."""
+    """(first, stop) -> what each link costs over LOST, then 1 and 0: (episodes, links + 2); see the head."""
     whole("period", period, 1)
     whole("repair", repair, 1)
     fraction("outages", outages)
-    delay, crowd, broken = (stream_key(seed, "bgp", name) for name in ("delay", "congestion", "outages"))
+    fixed_key, crowd, broken = (stream_key(seed, "bgp", name) for name in ("fixed", "congestion", "outages"))
     count = len(relation)
-    price = np.array([1.0, PEERING, 0.0])[relation]
-    fixed = price + MOST_DELAY * uniforms(delay, 0, 1, count)[0]
+    drawn = uniforms(fixed_key, 0, 2, count)
+    fixed = np.select([relation == UP, relation == ACROSS], [2.0 * drawn[0], PEERING], 0.0) + drawn[1]
 
     def costs(first: int, stop: int) -> FloatArray:
-        values = np.empty((stop - first, count + 1, 1))
+        values = np.empty((stop - first, count + 2))
         stretch = (first % repair + np.arange(stop - first)) // repair
         out = OUTAGE * (uniforms(broken, first // repair, int(stretch.max(initial=-1)) + 1, count) < outages)
-        values[:, :count, 0] = fixed + drift(crowd, period, count, first, stop) + out[stretch]
-        values[:, count, 0] = LOST
+        values[:, :count] = (fixed + drift(crowd, period, count, first, stop) + out[stretch]) / LOST
+        values[:, count:] = 1.0, 0.0
         return values
 
     return costs
@@ -157,9 +176,9 @@ def routes(
     graph: AsGraph,
     source: int | None = None,
     destination: int | None = None,
-    hops: int = 8,
-    deflect: float = 0.4,
-    lose: float = 0.02,
+    hops: int = 6,
+    deflect: float = 0.8,
+    lose: float = 0.1,
     seed: int = 0,
 ) -> Routes:
     """The MDP, layer by layer, each by whole-array operations."""
@@ -178,10 +197,11 @@ def routes(
 
 
 def _drawn_destination(graph: AsGraph, seed: int) -> int:
-    buys = (graph.degrees(DOWN) == 0) & (graph.degrees(UP) > 0)
+    """One of those that only buy, and if possible from several."""
+    buys = np.where(graph.degrees(DOWN) == 0, np.minimum(graph.degrees(UP), 2), 0)
     if not buys.any():
         raise InputError("destination", f"none, and no AS of {graph.name} only buys", "the number of an AS")
-    return int(generator(seed, "bgp", "destination").choice(np.flatnonzero(buys)))
+    return int(generator(seed, "bgp", "destination").choice(np.flatnonzero(buys == buys.max())))
 
 
 def _sources(graph: AsGraph, distance: FloatArray, source: int | None, goal: int, hops: int) -> Ints:
@@ -242,13 +262,12 @@ def _drawn_source(n: int, sources: Ints, seed: int) -> _Layer:
 class _Neighbours:
     """What becomes of traffic that is handed to an AS: one row of outcomes for each place it may arrive at."""
 
-    def __init__(
-        self, graph: AsGraph, goal: int, distance: FloatArray, deflect: float, lose: float, seed: int
-    ) -> None:
+    def __init__(self, graph: AsGraph, goal: int, distance: FloatArray, deflect: float, lose: float, seed: int) -> None:
         n, ways = len(graph.numbers), graph.ways
         world = generator(seed, "bgp", "policies")
         taste, share = world.random(len(graph.tail)), world.random(n)
-        deflected, lost = deflect * world.random(n), lose * world.random(n)
+        deflected = deflect * world.random(n)
+        lost = lose * world.random(n) * (1.0 - deflected)
         self.ways, self.delivered, self.lost = ways, 2 * n, 2 * n + 1
         self.distance = np.concatenate([distance, [0.0, 0.0]])
         # The best edges of every place, by (kind, taste), among those with a way to the destination.
@@ -332,11 +351,10 @@ def _assembled(graph: AsGraph, goal: int, sources: Ints, distance: FloatArray, l
     mdp = MDP(skeleton, np.concatenate([layer.probability for layer in layers]))
     used = np.concatenate([layer.links for layer in layers])
     links = np.unique(used[used >= 0])
-    items = np.where(used >= 0, np.searchsorted(links, used), len(links))
-    counts = (used != -1).astype(float)
+    items = np.where(used >= 0, np.searchsorted(links, used), len(links) + np.where(used == -2, 0, 1))
     place = np.where(code < 2 * n, code, -1)
     kept = (frozen(array) for array in (place, aim, links, items))
-    return Routes(graph, goal, frozen(sources), mdp, frozen(distance), *kept, frozen(counts))
+    return Routes(graph, goal, frozen(sources), mdp, frozen(distance), *kept)
 
 
 def _state_names(graph: AsGraph, states: list[Ints]) -> list[str]:

@@ -1,0 +1,68 @@
+"""Traffic on an Internet-like graph of 30,000 ASes and more: building it, an episode of UC-O-REPS, memory.
+
+Aims: built in at most a minute; an episode, losses and account included, in at most about 40 times NumPy's exponential
+pass over the same arrays (np.exp(log_q - eta * z)); less than 4 GB in all.  Each size has a process of its own, so that
+the peak is its own.  The theory's step for T = 10^4 and a hundred times that, radii x 0.1, after thirty episodes.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import advmdp as am
+from advmdp.scenarios import make_scenario
+from benchmarks.learning import episode_time
+from benchmarks.measure import best_time
+
+SIZES = (30_000, 75_000)
+HORIZON, WARM = 10**4, 30
+
+
+def main(console: Console) -> None:
+    table = Table(title="Scenario bgp, all traffic to one destination, one thread")
+    columns = ("ASes", "built in", "states", "pairs", "transitions", "step", "losses", "projection", "iterations",
+               "episode", "np.exp pass", "episode / np.exp", "peak memory")  # fmt: skip
+    for column in columns:
+        table.add_column(column, justify="right")
+    for ases in SIZES:
+        command = [sys.executable, "-m", "benchmarks.scenarios", f"{ases}"]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        for line in done.stdout.splitlines():
+            table.add_row(*json.loads(line), end_section=line == done.stdout.splitlines()[-1])
+    console.print(table, "aims: a minute, about 40, 4 GB\n")
+
+
+def measured(ases: int) -> list[list[str]]:
+    begin = time.perf_counter()
+    scenario = make_scenario("bgp", ases=ases)
+    built = time.perf_counter() - begin
+    sk, losses = scenario.mdp.skeleton, scenario.losses_from(1)
+    counts = [f"{count:,}" for count in (sk.num_states, sk.num_pairs, sk.num_transitions)]
+    rows = []
+    for times in (1, 100):
+        eta = times * am.bounds.eta(sk, HORIZON)
+        learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible")
+        am.play(scenario.mdp, losses, learner, WARM)
+        log_q, z, out = learner.log_q, losses.at(WARM), np.empty(sk.num_transitions)
+        exponential = best_time(lambda log_q=log_q, eta=eta, z=z, out=out: np.exp(log_q - eta * z, out=out), 0.5)
+        drawn = best_time(lambda: losses.at(WARM), 0.5)
+        projector, w = am.Projector(sk, threads=1), log_q - eta * z
+        alone = best_time(lambda projector=projector, w=w, learner=learner: projector.project(w, learner.rows), 1.0)
+        iterations = projector.project(w, learner.rows).iterations
+        episode = episode_time(scenario.mdp, losses, learner, 2)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        clock = [f"{seconds * 1e3:,.1f} ms" for seconds in (drawn, alone, episode, exponential)]
+        rows.append([f"{ases:,}", f"{built:.1f} s", *counts, f"{times} eta", *clock[:2], f"{iterations}", *clock[2:],
+                     f"{episode / exponential:.0f}", f"{peak:.2f} GB"])  # fmt: skip
+    return rows
+
+
+if __name__ == "__main__":
+    for row in measured(int(sys.argv[1])):
+        print(json.dumps(row))
