@@ -118,7 +118,7 @@ def draw(played: dict[str, list[am.Game]], scale: float, out: str) -> None:
         axes.set(xlabel="steps taken", ylim=(0, 1), title=title)
         axes.spines[["top", "right"]].set_visible(False)
     others[0].set_ylabel("share of the traffic")
-    others[1].legend(fontsize=7, loc="lower right")
+    others[1].legend(fontsize=7, loc="upper right")
     left.spines[["top", "right"]].set_visible(False)
     figure.savefig(out, dpi=110)
 
@@ -147,7 +147,7 @@ def main() -> None:
         played = games(found, told, arguments.episodes, arguments.seeds)
     except am.InputError as error:
         parser.error(str(error))
-    console, scale = Console(), make_scenario("bgp", **told).scale
+    console, scale = Console(width=110), make_scenario("bgp", **told).scale
     goal = f"AS{graph.numbers[found.destination]}"
     console.print(f"Traffic to {goal} from {len(found.sources):,} of {len(graph.numbers):,} ASes: {found.mdp}")
     table = Table(title=f"{arguments.seeds} seeds of {arguments.episodes:,} episodes")

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -405,3 +406,20 @@ def test_the_example_prints_its_table_and_draws_its_picture(tmp_path: Path) -> N
     done = run("--file", str(file), *small_game)
     assert done.returncode == 2
     assert "line 7: relation 'x'; expected -1 (provider|customer) or 0 (peers)" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["Shortest", "Uniform", "ReplayLast"])
+def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
+    example = runpy.run_path(str(EXAMPLE))
+    found, scenario = routes(generated_as_graph(200, 0)), make_scenario("bgp", ases=200)
+    played = [
+        am.play(scenario.mdp, scenario.losses_from(seed), example["learners"](found, 1000)[name], 1000, seed)
+        for seed in range(1, 4)
+    ]
+    paid, regret = (
+        example["shown"]([scenario.scale * getattr(game, of) / 1000 for game in played])
+        for of in ("total_loss", "regret")
+    )
+    delivered = np.mean([example["fates"](game.mdp, game.learner.policy)[-1, 3] for game in played])
+    page = (EXAMPLE.parent.parent / "docs" / "bgp.md").read_text().replace("**", "")
+    assert f"| `{name}` | {paid} | {regret} | {delivered:.1%} |" in page
