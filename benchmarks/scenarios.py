@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
-from advmdp.scenarios import make_scenario
+from advmdp.scenarios import Scenario, make_scenario
 from benchmarks.learning import episode_time
 from benchmarks.measure import best_time
 
@@ -26,43 +26,46 @@ HORIZON, WARM = 10**4, 30
 
 def main(console: Console) -> None:
     table = Table(title="Scenario bgp, all traffic to one destination, one thread")
-    columns = ("ASes", "built in", "states", "pairs", "transitions", "step", "losses", "projection", "iterations",
-               "episode", "np.exp pass", "episode / np.exp", "peak memory")  # fmt: skip
-    for column in columns:
+    for column in ("ASes", "step", "losses", "projection", "iterations", "episode", "np.exp pass", "episode / np.exp"):
         table.add_column(column, justify="right")
     for ases in SIZES:
         command = [sys.executable, "-m", "benchmarks.scenarios", f"{ases}"]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        for line in done.stdout.splitlines():
-            table.add_row(*json.loads(line), end_section=line == done.stdout.splitlines()[-1])
+        said, rows = json.loads(done.stdout)
+        console.print(said)
+        for row in rows:
+            table.add_row(*row, end_section=row is rows[-1])
     console.print(table, "aims: a minute, about 40, 4 GB\n")
 
 
-def measured(ases: int) -> list[list[str]]:
+def measured(ases: int) -> tuple[str, list[list[str]]]:
+    """What is to be said of a size, and a row of the table for each step."""
     begin = time.perf_counter()
     scenario = make_scenario("bgp", ases=ases)
     built = time.perf_counter() - begin
+    rows = [[f"{ases:,}", f"{times} eta", *timed(scenario, times)] for times in (1, 100)]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    sk = scenario.mdp.skeleton
+    sizes = f"{sk.num_states:,} states, {sk.num_pairs:,} pairs, {sk.num_transitions:,} transitions"
+    return f"{ases:,} ASes: built in {built:.1f} s, {sizes}, {peak:.2f} GB at the peak of the process", rows
+
+
+def timed(scenario: Scenario, times: float) -> list[str]:
+    """The losses, the projection alone, an episode, and what they are measured by."""
     sk, losses = scenario.mdp.skeleton, scenario.losses_from(1)
-    counts = [f"{count:,}" for count in (sk.num_states, sk.num_pairs, sk.num_transitions)]
-    rows = []
-    for times in (1, 100):
-        eta = times * am.bounds.eta(sk, HORIZON)
-        learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible")
-        am.play(scenario.mdp, losses, learner, WARM)
-        log_q, z, out = learner.log_q, losses.at(WARM), np.empty(sk.num_transitions)
-        exponential = best_time(lambda log_q=log_q, eta=eta, z=z, out=out: np.exp(log_q - eta * z, out=out), 0.5)
-        drawn = best_time(lambda: losses.at(WARM), 0.5)
-        projector, w = am.Projector(sk, threads=1), log_q - eta * z
-        alone = best_time(lambda projector=projector, w=w, learner=learner: projector.project(w, learner.rows), 1.0)
-        iterations = projector.project(w, learner.rows).iterations
-        episode = episode_time(scenario.mdp, losses, learner, 2)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        clock = [f"{seconds * 1e3:,.1f} ms" for seconds in (drawn, alone, episode, exponential)]
-        rows.append([f"{ases:,}", f"{built:.1f} s", *counts, f"{times} eta", *clock[:2], f"{iterations}", *clock[2:],
-                     f"{episode / exponential:.0f}", f"{peak:.2f} GB"])  # fmt: skip
-    return rows
+    eta = times * am.bounds.eta(sk, HORIZON)
+    learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible")
+    am.play(scenario.mdp, losses, learner, WARM)
+    log_q, z, out = learner.log_q, losses.at(WARM), np.empty(sk.num_transitions)
+    projector, w = am.Projector(sk, threads=1), log_q - eta * z
+    drawn = best_time(lambda: losses.at(WARM), 0.5)
+    alone = best_time(lambda: projector.project(w, learner.rows), 1.5)
+    iterations = projector.project(w, learner.rows).iterations
+    exponential = best_time(lambda: np.exp(log_q - eta * z, out=out), 0.5)
+    episode = episode_time(scenario.mdp, losses, learner, 2)
+    clock = [f"{seconds * 1e3:,.1f} ms" for seconds in (drawn, alone, episode, exponential)]
+    return [*clock[:2], f"{iterations}", *clock[2:], f"{episode / exponential:.0f}"]
 
 
 if __name__ == "__main__":
-    for row in measured(int(sys.argv[1])):
-        print(json.dumps(row))
+    print(json.dumps(measured(int(sys.argv[1]))))
