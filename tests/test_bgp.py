@@ -211,6 +211,56 @@ def test_what_may_happen_to_a_choice_is_what_the_neighbour_may_do(seed: int) -> 
     assert np.bincount(sk.successor, minlength=sk.num_states)[1:].all()
 
 
+def test_an_as_deflects_to_its_customer_then_its_peer_and_loses_what_cannot_arrive(tmp_path: Path) -> None:
+    file = tmp_path / "relations.txt"  # 2 has a customer 3, a peer 4 (two hops from 9) and a provider 5 with ways to 9
+    file.write_text("2|1|-1\n2|8|-1\n2|3|-1\n3|9|-1\n2|4|0\n4|6|-1\n6|9|-1\n5|2|-1\n5|9|-1\n")
+    found = {hops: make_scenario("bgp", file=file, destination=9, hops=hops).mdp for hops in (3, 4)}
+
+    def row(hops: int, sender: int) -> dict[str, float]:
+        """Where traffic goes that a sender hands to 2, by AS and fate."""
+        sk = found[hops].skeleton
+        p = sk.pair(f"0 AS{sender} up", "AS2")
+        share = range(sk.transition_ptr[p], sk.transition_ptr[p + 1])
+        return {sk.state_names[sk.successor[i]][2:]: float(found[hops].transition[i]) for i in share}
+
+    usual = row(4, 1)
+    assert set(usual) == {"AS2 up", "AS3 down", "AS4 down", "lost"}
+    assert row(4, 8) == usual == row(3, 1)
+    # Down from its provider it may go to customers only: all that it deflects goes to the one.
+    below = row(4, 5)
+    assert set(below) == {"AS2 down", "AS3 down", "lost"}
+    assert below["AS3 down"] == pytest.approx(usual["AS3 down"] + usual["AS4 down"])
+    assert below["lost"] == pytest.approx(usual["lost"])
+    # To whom it came from it does not send it back.
+    back = row(4, 3)
+    assert set(back) == {"AS2 up", "AS4 down", "lost"}
+    assert back["AS2 up"] == pytest.approx(usual["AS2 up"] + usual["AS3 down"])
+
+
+def test_traffic_that_is_deflected_out_of_reach_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "relations.txt"  # from 2 to 9: directly, or over its customer 4 in three hops, or 3 in two
+    file.write_text("2|1|-1\n2|9|-1\n2|3|-1\n3|9|-1\n2|4|-1\n4|3|-1\n")
+    lost, kept = {}, {}
+    for seed in range(12):
+        for hops in (2, 3, 4):
+            mdp = make_scenario("bgp", file=file, source=1, destination=9, hops=hops, seed=seed).mdp
+            sk = mdp.skeleton
+            row = range(sk.transition_ptr[1])
+            first = {sk.state_names[sk.successor[i]]: float(mdp.transition[i]) for i in row}
+            lost[seed, hops], kept[seed, hops] = first["1 lost"], {name.split()[1] for name in first}
+    far = [seed for seed in range(12) if "AS4" in kept[seed, 4]]
+    near = [seed for seed in range(12) if "AS4" not in kept[seed, 4]]
+    assert far
+    assert near
+    for seed in far:  # 4 is two hops from 9
+        assert "AS4" in kept[seed, 3]
+        assert "AS4" not in kept[seed, 2]
+        assert lost[seed, 2] > lost[seed, 3] == lost[seed, 4]
+    for seed in near:  # it is 9 itself, and 3, one hop from it
+        assert kept[seed, 2] == {"AS2", "AS3", "delivered", "lost"}
+        assert lost[seed, 2] == lost[seed, 3] == lost[seed, 4]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_delivered_is_what_a_dense_markov_chain_says(seed: int) -> None:
     found = small(seed)

@@ -270,7 +270,7 @@ class _Neighbours:
         lost = lose * world.random(n) * (1.0 - deflected)
         self.ways, self.delivered, self.lost = ways, 2 * n, 2 * n + 1
         self.distance = np.concatenate([distance, [0.0, 0.0]])
-        # The best edges of every place, by (kind, taste), among those with a way to the destination.
+        # The best edges of every place, by (kind, taste), among those with a way to the destination, which has none.
         usable = np.flatnonzero(np.isfinite(distance[ways.head]) & (ways.tail % n != goal))
         link = ways.link[usable]
         order = usable[np.lexsort((taste[link], -graph.relation[link], ways.tail[usable]))]
@@ -316,7 +316,6 @@ class _Neighbours:
         onward = self.edge[at]
         there = np.where(onward < 0, self.lost, ways.head[onward])
         chance = np.where(there % n == ways.tail[edge, None] % n, 0.0, self.deflected[at])
-        chance[at % n == self.goal] = 0.0
         hopeless = self.distance[there] > left
         lost = self.losing[at] + np.where(hopeless, chance, 0.0).sum(axis=1)
         taken = 1.0 - self.losing[at] - chance.sum(axis=1)
