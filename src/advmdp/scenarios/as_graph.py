@@ -207,8 +207,8 @@ def _by_age(name: str, count: int, seed: int) -> AsGraph:
 
     Where newcomers prefer who has many links already, the degree of AS j after i have come grows as sqrt(i / j); so
     they choose j with a probability that falls as 1 / sqrt(j), which is the law of floor(i u^2), u uniform.  An AS
-    in the middle buys from three on average, the others from one to four; peers are chosen by the same law, five
-    links for each AS in the middle and one for every third of the others.
+    in the middle buys from one to five, the others from one to three; peers are chosen by the same law, twenty for
+    each AS in the middle and one for each of the others.
     """
     random = generator(seed, "bgp", "graph")
     top, middle = 10, 10 + round(0.15 * count)
