@@ -75,7 +75,7 @@ def test_what_is_possible_is_said() -> None:
         make_scenario("boat")
     with pytest.raises(am.InputError, match=r"scenario battery: parameter 'zone'; expected one of hours, .*zones"):
         make_scenario("battery", zone=3)
-    assert set(SCENARIOS) == {"battery", "inventory", "routing"}
+    assert set(SCENARIOS) == {"battery", "inventory", "routing", "bgp"}
     assert scenario_parameters("inventory")["most"] == 3
 
 

@@ -7,6 +7,8 @@ inventory.py   a perishable stock with unit costs that drift
 topology.py    networks, by name from topohub or from networkx graphs
 link_costs.py  the user's own costs of links over time
 routing.py     one flow through a network, hop by hop
+as_graph.py    the Internet's autonomous systems, from CAIDA's files or generated; valley-free ways
+bgp.py         traffic between them, whose neighbours have policies of their own
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
@@ -25,6 +27,7 @@ SCENARIOS: dict[str, str] = {
     "battery": "advmdp.scenarios.battery",
     "inventory": "advmdp.scenarios.inventory",
     "routing": "advmdp.scenarios.routing",
+    "bgp": "advmdp.scenarios.bgp",
 }
 """By name, the module that makes it."""
 
