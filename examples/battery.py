@@ -11,42 +11,15 @@ standard error over the seeds: what the best fixed policy of all these days woul
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
+from advmdp.scenarios.comparing import OnTheMean, compare
 
-
-class OnTheMean(am.Learner):
-    """A baseline for one loss, shown the mean over zones of several."""
-
-    optimises = "any"
-
-    def __init__(self, inner: am.Learner, criterion: am.Criterion) -> None:
-        super().__init__(inner.skeleton, criterion)
-        self.inner = inner
-
-    @property
-    def policy(self) -> np.ndarray:
-        return self.inner.policy
-
-    def update(self, trajectory: am.Trajectory, loss: np.ndarray) -> None:
-        self.inner.update(trajectory, loss.mean(axis=1))
-        self.episode += 1
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
-    def state(self) -> dict[str, np.ndarray]:
-        return self.inner.state()
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.inner.restore(state)
+OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str, am.Learner]:
@@ -60,9 +33,7 @@ def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str
     practical = {"confidence_scale": 0.1, "successors": "possible"}
     return {
         "UC-O-REPS, theory": am.UCOREPS(sk, days, criterion=criterion),
-        "UC-O-REPS, practical (300 eta, radii x 0.1)": am.UCOREPS(
-            sk, days, criterion=criterion, eta=300 * eta, **practical
-        ),
+        OURS: am.UCOREPS(sk, days, criterion=criterion, eta=300 * eta, **practical),
         **baselines,
     }
 
@@ -74,27 +45,6 @@ def worlds(zones: int, csv: str | None) -> dict[str, Scenario]:
         "prices persist": make_scenario("battery", zones=zones),
         "days are upset": make_scenario("battery", zones=zones, upset=0.4),
     }
-
-
-def regrets(
-    found: dict[str, Scenario], days: int, seeds: int, risk: float | None
-) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, list[float]], am.Game]:
-    """Regret of a day by learner and world, one a seed; what the best fixed policy pays; our last game."""
-    rows: dict[tuple[str, str], list[float]] = {}
-    best: dict[str, list[float]] = {}
-    for world, scenario in found.items():
-        criterion = scenario.criterion if risk is None else am.Risk(alpha=0.0, c=risk)
-        for seed in range(1, seeds + 1):  # 0 is the seed on which the practical parameters were chosen
-            losses = scenario.losses_from(seed)
-            for name, learner in learners(scenario, criterion, days).items():
-                game = am.play(scenario.mdp, losses, learner, days, seed, criterion=criterion, comparator_at="end")
-                unit = scenario.scale if risk is None else 1.0  # a risk is no money
-                rows.setdefault((name, world), []).append(unit * game.regret / days)
-                if name.startswith("UC-O-REPS, practical"):
-                    ours = game
-            value = game.comparator.value
-            best.setdefault(world, []).append((scenario.money(value, days) if risk is None else value) / days)
-    return {key: np.array(values) for key, values in rows.items()}, best, ours
 
 
 def orders(game: am.Game) -> str:
@@ -112,11 +62,6 @@ def orders(game: am.Game) -> str:
     return shown
 
 
-def standard_error(values: np.ndarray) -> float:
-    """Of the mean; of a single seed there is none."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=int, default=1000)
@@ -130,26 +75,16 @@ def main() -> None:
         if arguments.risk is not None and next(iter(found.values())).criterion == am.WorstCase():
             parser.error("--risk is for one zone")
         days = next(iter(found.values())).episodes or arguments.days
-        rows, best, last = regrets(found, days, arguments.seeds, arguments.risk)
+        criterion = None if arguments.risk is None else am.Risk(alpha=0.0, c=arguments.risk)
+        # 0 is the seed on which the practical parameters were chosen.
+        compared = compare(found, learners, days, range(1, arguments.seeds + 1), criterion)
     except am.InputError as error:
         parser.error(str(error))
     unit = "in money" if arguments.risk is None else "in risk"
-    table = Table(title=f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days")
-    table.add_column("learner")
-    for world in found:
-        table.add_column(world, justify="right")
-    for name in dict.fromkeys(name for name, _ in rows):
-        cells = []
-        for world in found:
-            values = rows[name, world]
-            text = f"{values.mean():,.3f} ± {standard_error(values):,.3f}"
-            least = min(row.mean() for (_, where), row in rows.items() if where == world)
-            cells.append(f"[green]{text}[/]" if values.mean() == least else text)
-        table.add_row(name, *cells)
-    table.add_section()
-    table.add_row("a day of the best fixed policy costs", *(f"{np.mean(best[world]):,.3f}" for world in found))
+    title = f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days"
     console = Console()
-    console.print(table)
+    console.print(compared.table(title, "a day of the best fixed policy costs"))
+    last = compared.last[OURS, next(reversed(found))]
     console.print(f"What UC-O-REPS would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 
 

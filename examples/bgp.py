@@ -22,6 +22,7 @@ from rich.table import Table
 import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.bgp import Routes, graph_of, routes
+from advmdp.scenarios.comparing import shown
 
 OURS = "UC-O-REPS, practical (30 eta, radii x 0.1)"
 
@@ -118,15 +119,9 @@ def draw(played: dict[str, list[am.Game]], scale: float, out: str) -> None:
         axes.set(xlabel="steps taken", ylim=(0, 1), title=title)
         axes.spines[["top", "right"]].set_visible(False)
     others[0].set_ylabel("share of the traffic")
-    others[1].legend(fontsize=7, loc="upper right")
+    figure.legend(*others[1].get_legend_handles_labels(), fontsize=7, loc="outside lower right", ncols=4)
     left.spines[["top", "right"]].set_visible(False)
     figure.savefig(out, dpi=110)
-
-
-def shown(values: list[float]) -> str:
-    """Mean and standard error; of a single seed there is none."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):,.3f} ± {error:,.3f}"
 
 
 def main() -> None:

@@ -12,13 +12,14 @@ import argparse
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
+from advmdp.scenarios.comparing import compare
 
 
-def learners(sk: am.Skeleton, weeks: int) -> dict[str, am.Learner]:
+def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
+    sk = scenario.mdp.skeleton
     eta = am.bounds.eta(sk, weeks)
     practical = {"eta": 100 * eta, "successors": "possible"}
     return {
@@ -42,22 +43,6 @@ def worlds(csv: str | None) -> dict[str, Scenario]:
     }
 
 
-def regrets(
-    found: dict[str, Scenario], weeks: int, seeds: int
-) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, list[float]], am.Game]:
-    """Regret of a week by learner and world, one a seed; what the best fixed policy pays; the last game."""
-    rows: dict[tuple[str, str], list[float]] = {}
-    best: dict[str, list[float]] = {}
-    for world, scenario in found.items():
-        for seed in range(1, seeds + 1):  # 0 is the seed on which the practical parameters were chosen
-            losses = scenario.losses_from(seed)
-            for name, learner in learners(scenario.mdp.skeleton, weeks).items():
-                game = am.play(scenario.mdp, losses, learner, weeks, seed)
-                rows.setdefault((name, world), []).append(scenario.scale * game.regret / weeks)
-            best.setdefault(world, []).append(scenario.money(game.comparator.value, weeks) / weeks)
-    return {key: np.array(values) for key, values in rows.items()}, best, game
-
-
 def orders(game: am.Game) -> str:
     """What the best fixed policy orders on an empty shelf, day by day."""
     sk, shown = game.mdp.skeleton, []
@@ -69,11 +54,6 @@ def orders(game: am.Game) -> str:
     return ", ".join(shown)
 
 
-def standard_error(values: np.ndarray) -> float:
-    """Of the mean; of a single seed there is none."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weeks", type=int, default=1000)
@@ -83,25 +63,14 @@ def main() -> None:
     try:
         found = worlds(arguments.csv)
         weeks = next(iter(found.values())).episodes or arguments.weeks
-        rows, best, last = regrets(found, weeks, arguments.seeds)
+        # 0 is the seed on which the practical parameters were chosen.
+        compared = compare(found, learners, weeks, range(1, arguments.seeds + 1))
     except am.InputError as error:
         parser.error(str(error))
-    table = Table(title=f"Regret of a week in money: {arguments.seeds} seeds of {weeks:,} weeks")
-    table.add_column("learner")
-    for world in found:
-        table.add_column(world, justify="right")
-    for name in dict.fromkeys(name for name, _ in rows):
-        cells = []
-        for world in found:
-            values = rows[name, world]
-            text = f"{values.mean():,.3f} ± {standard_error(values):,.3f}"
-            least = min(row.mean() for (_, where), row in rows.items() if where == world)
-            cells.append(f"[green]{text}[/]" if values.mean() == least else text)
-        table.add_row(name, *cells)
-    table.add_section()
-    table.add_row("a week of the best fixed policy costs", *(f"{np.mean(best[world]):,.3f}" for world in found))
+    title = f"Regret of a week in money: {arguments.seeds} seeds of {weeks:,} weeks"
     console = Console()
-    console.print(table)
+    console.print(compared.table(title, "a week of the best fixed policy costs"))
+    last = compared.last["Uniform", next(reversed(found))]
     console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")
 
 

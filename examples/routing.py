@@ -23,10 +23,10 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from PIL import Image
 from rich.console import Console
-from rich.table import Table
 
 import advmdp as am
-from advmdp.scenarios import make_scenario
+from advmdp.scenarios import Scenario, make_scenario
+from advmdp.scenarios.comparing import OnTheMean, compare
 from advmdp.scenarios.routing import Routing
 
 OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
@@ -38,42 +38,11 @@ WORLDS: dict[str, dict[str, Any]] = {
 }
 
 
-class Simple(am.Learner):
-    """Without memory of its own: what subclasses need in order to be learners at all."""
-
-    optimises = "any"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        pass
-
-
-class OnTheMean(Simple):
-    """A baseline for one loss, shown the mean of several."""
-
-    def __init__(self, inner: am.Learner, criterion: am.Criterion) -> None:
-        super().__init__(inner.skeleton, criterion)
-        self.inner = inner
-
-    @property
-    def policy(self) -> np.ndarray:
-        return self.inner.policy
-
-    def update(self, trajectory: am.Trajectory, loss: np.ndarray) -> None:
-        self.inner.update(trajectory, loss.mean(axis=1))
-        self.episode += 1
-
-
-class ReplayTold(Simple):
+class ReplayTold(am.Learner):
     """What was best last time, by someone who is told how often each link fails."""
 
     knows = "dynamics"
+    optimises = "any"
 
     def __init__(self, mdp: am.MDP, criterion: am.Criterion) -> None:
         super().__init__(mdp, criterion)
@@ -87,9 +56,19 @@ class ReplayTold(Simple):
         self._policy, _ = am.best_response(self.mdp, loss if loss.ndim == 1 else loss.mean(axis=1))
         self.episode += 1
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
 
-def learners(scenario: Routing, episodes: int) -> dict[str, am.Learner]:
-    sk, criterion = scenario.mdp.skeleton, scenario.criterion
+    def state(self) -> dict[str, np.ndarray]:
+        return {"policy": self._policy}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self._policy = state["policy"]
+
+
+def learners(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
+    sk = scenario.mdp.skeleton
     eta = am.bounds.eta(sk, episodes, criterion.lipschitz(sk))
     baselines: dict[str, am.Learner] = {
         kind.__name__: kind(sk) for kind in (am.Uniform, am.FollowLeader, am.ReplayLast)
@@ -109,31 +88,6 @@ def worlds(csv: str | None, **options: Any) -> dict[str, Routing]:
     if csv is not None:
         return {"your costs": make_scenario("routing", **options, file=csv)}
     return {name: make_scenario("routing", **(options | kind)) for name, kind in WORLDS.items()}
-
-
-def regrets(
-    found: dict[str, Routing], episodes: int, seeds: int
-) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, list[float]], dict[str, am.Game]]:
-    """Regret of an episode by learner and world, one a seed; what the best fixed policy pays; our last games."""
-    rows: dict[tuple[str, str], list[float]] = {}
-    best: dict[str, list[float]] = {}
-    ours: dict[str, am.Game] = {}
-    for world, scenario in found.items():
-        for seed in range(1, seeds + 1):  # 0 is the seed on which the practical parameters were chosen
-            losses = scenario.losses_from(seed)
-            for name, learner in learners(scenario, episodes).items():
-                game = am.play(scenario.mdp, losses, learner, episodes, seed, comparator_at="end")
-                rows.setdefault((name, world), []).append(scenario.scale * game.regret / episodes)
-                if name == OURS:
-                    ours[world] = game
-                    best.setdefault(world, []).append(scenario.money(game.comparator.value, episodes) / episodes)
-    return {key: np.array(values) for key, values in rows.items()}, best, ours
-
-
-def shown(values: np.ndarray) -> str:
-    """Mean and standard error; a single seed has none."""
-    mean = f"{values.mean():,.3f}"
-    return mean if len(values) == 1 else f"{mean} ± {values.std(ddof=1) / np.sqrt(len(values)):,.3f}"
 
 
 def figure(scenario: Routing, game: am.Game, out: Path) -> None:
@@ -202,25 +156,16 @@ def main() -> None:
         found = worlds(told.csv, **options, objective=told.objective)
         first = next(iter(found.values()))
         episodes = first.episodes or told.episodes
-        rows, best, ours = regrets(found, episodes, told.seeds)
+        # 0 is the seed on which the practical parameters were chosen.
+        compared = compare(found, learners, episodes, range(1, told.seeds + 1))
     except am.InputError as error:
         parser.error(str(error))
     way = f"{first.source} to {first.destination}, {first.topology.name}, {first.hops} hops, {told.objective}"
-    table = Table(title=f"Regret of an episode: {told.seeds} seeds of {episodes:,} episodes\n{way}")
-    table.add_column("learner")
-    for world in found:
-        table.add_column(world, justify="right")
-    for name in dict.fromkeys(name for name, _ in rows):
-        least = {world: min(row.mean() for (_, where), row in rows.items() if where == world) for world in found}
-        cells = {world: shown(rows[name, world]) for world in found}
-        won = {world: rows[name, world].mean() == least[world] for world in found}
-        table.add_row(name, *(f"[green]{cells[world]}[/]" if won[world] else cells[world] for world in found))
-    table.add_section()
-    table.add_row("an episode of the best fixed policy costs", *(f"{np.mean(best[world]):,.3f}" for world in found))
-    Console().print(table)
+    title = f"Regret of an episode: {told.seeds} seeds of {episodes:,} episodes\n{way}"
+    Console().print(compared.table(title, "an episode of the best fixed policy costs"))
     if told.out is not None:
         world = "links fail" if told.csv is None else "your costs"
-        figure(found[world], ours[world], told.out)
+        figure(found[world], compared.last[OURS, world], told.out)
 
 
 if __name__ == "__main__":

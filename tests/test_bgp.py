@@ -22,6 +22,7 @@ import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
 from advmdp.scenarios.bgp import LOST, Routes, generated_costs, routes
+from advmdp.scenarios.comparing import shown
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bgp.py"
 SERIAL_1 = "# source: topology\n1|2|0\n1|11|-1\n2|12|-1\n11|12|0\n\n11|111|-1\n12|111|-1\n"
@@ -467,8 +468,7 @@ def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
         for seed in range(1, 4)
     ]
     paid, regret = (
-        example["shown"]([scenario.scale * getattr(game, of) / 1000 for game in played])
-        for of in ("total_loss", "regret")
+        shown([scenario.scale * getattr(game, of) / 1000 for game in played]) for of in ("total_loss", "regret")
     )
     delivered = np.mean([example["fates"](game.mdp, game.learner.policy)[-1, 3] for game in played])
     page = (EXAMPLE.parent.parent / "docs" / "bgp.md").read_text().replace("**", "")

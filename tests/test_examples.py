@@ -11,6 +11,7 @@ from rich.console import Console
 
 import advmdp as am
 from advmdp.learners.base import LEARNERS
+from advmdp.scenarios.comparing import compare
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PAGE = Path(__file__).parent.parent / "docs" / "learners.md"
@@ -66,6 +67,7 @@ def test_the_scenarios_print_their_tables(name: str, arguments: tuple[str, ...],
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
     assert "ReplayLast" in done.stdout
+    assert "nan" not in done.stdout
 
 
 @pytest.mark.parametrize(("name", "text"), [("battery.py", PRICES), ("inventory.py", COSTS)])
@@ -83,13 +85,13 @@ def test_the_scenarios_take_files_and_name_what_is_wrong_with_them(tmp_path: Pat
 
 def test_the_scenarios_page_says_who_wins_where() -> None:
     battery = runpy.run_path(str(EXAMPLES / "battery.py"))
-    rows, _, _ = battery["regrets"](battery["worlds"](1, None), 400, 2, None)
+    rows = compare(battery["worlds"](1, None), battery["learners"], 400, (1, 2)).regret
     mean = {key: float(values.mean()) for key, values in rows.items()}
-    ours = "UC-O-REPS, practical (300 eta, radii x 0.1)"
+    ours = battery["OURS"]
     assert mean[ours, "days are upset"] < 0.5 * mean["ReplayLast", "days are upset"]
     assert mean["UC-O-REPS, theory", "prices persist"] > 10 * mean["FollowLeader", "prices persist"]
     stock = runpy.run_path(str(EXAMPLES / "inventory.py"))
-    rows, _, _ = stock["regrets"](stock["worlds"](None), 400, 2)
+    rows = compare(stock["worlds"](None), stock["learners"], 400, (1, 2)).regret
     mean = {key: float(values.mean()) for key, values in rows.items()}
     drifting = [row for (_, world), row in mean.items() if world == "costs drift"]
     assert mean["ReplayLast", "costs drift"] == min(drifting)

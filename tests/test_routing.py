@@ -18,6 +18,7 @@ import topohub
 
 import advmdp as am
 from advmdp.scenarios import make_scenario
+from advmdp.scenarios.comparing import compare, shown
 from advmdp.scenarios.link_costs import costs_from_file
 from advmdp.scenarios.routing import Routing, generated_costs
 from advmdp.scenarios.topology import topology_from, topology_names
@@ -717,10 +718,10 @@ def test_the_numbers_of_the_page_are_those_of_its_commands(
     for scenario, written in zip(found[:columns], rows_of_the_page(table)[name], strict=False):
         values = []
         for seed in range(1, seeds + 1):
-            learner = example["learners"](scenario, episodes)[name]
+            learner = example["learners"](scenario, scenario.criterion, episodes)[name]
             game = am.play(scenario.mdp, scenario.losses_from(seed), learner, episodes, seed)
             values.append(scenario.scale * game.regret / episodes)
-        assert written == example["shown"](np.array(values))
+        assert written == shown(values)
 
 
 def test_the_page_says_who_wins_where() -> None:
@@ -728,8 +729,8 @@ def test_the_page_says_who_wins_where() -> None:
     way = {"topology": "sndlib/germany50", "source": "Hamburg", "destination": "Muenchen"}
     found = example["worlds"](None, **way, objective="delay")
     del found["rivals answer"]  # which takes longest, and says no more
-    rows, _, _ = example["regrets"](found, 300, 1)
-    regret = {key: float(values[0]) for key, values in rows.items()}
+    compared = compare(found, example["learners"], 300, [1])
+    regret = {key: float(values[0]) for key, values in compared.regret.items()}
     assert regret["ReplayLast", "links obey"] < 0.0 < regret[example["OURS"], "links obey"]
     for world in ("links fail", "rivals alternate"):
         assert regret[example["OURS"], world] < 0.5 * min(
@@ -738,7 +739,7 @@ def test_the_page_says_who_wins_where() -> None:
     told = "ReplayLast, told how often links fail"
     assert regret[told, "links fail"] < 0.0
     assert regret[told, "rivals alternate"] > 0.3
-    assert set(rows_of_the_page(0)) == {name.partition(" (")[0] for name, _ in rows}
+    assert set(rows_of_the_page(0)) == {name.partition(" (")[0] for name, _ in regret}
 
 
 def test_the_page_shows_what_its_code_prints(

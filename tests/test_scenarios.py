@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import advmdp as am
 from advmdp.scenarios import SCENARIOS, Scenario, make_scenario, scenario_parameters
 from advmdp.scenarios.battery import generated_prices, prices_from_csv
+from advmdp.scenarios.comparing import OnTheMean, compare, shown
 from advmdp.scenarios.inventory import COSTS, costs_from_csv, generated_costs
 from advmdp.streams import stream_key, uniforms
 
@@ -485,3 +486,53 @@ def test_costs_of_nothing_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "costs.csv", "order,hold,waste,short\n0,0,0,0\n")
     with pytest.raises(am.InputError, match="some that are not"):
         make_scenario("inventory", file=file)
+
+
+# Learners side by side
+
+
+def test_a_comparison_is_of_regret_in_money_and_of_another_criterion_as_it_is() -> None:
+    stock, risk = make_scenario("inventory"), am.Risk(alpha=0.0, c=2.0)
+
+    def players(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
+        return {kind.__name__: kind(scenario.mdp.skeleton) for kind in (am.Uniform, am.ReplayLast)}
+
+    for criterion in (None, risk):
+        found = compare({"a shop": stock}, players, 10, (3, 4), criterion)
+        wanted, unit = criterion or am.TotalLoss(), stock.scale if criterion is None else 1.0
+        for name in ("Uniform", "ReplayLast"):
+            games = [
+                am.play(
+                    stock.mdp,
+                    stock.losses_from(seed),
+                    getattr(am, name)(stock.mdp.skeleton),
+                    10,
+                    seed,
+                    criterion=wanted,
+                )
+                for seed in (3, 4)
+            ]
+            np.testing.assert_allclose(found.regret[name, "a shop"], [unit * g.regret / 10 for g in games], rtol=1e-6)
+        paid = [
+            stock.money(g.comparator.value, 10) / 10 if criterion is None else g.comparator.value / 10 for g in games
+        ]
+        np.testing.assert_allclose(found.best["a shop"], paid, rtol=1e-6)
+        assert found.last["ReplayLast", "a shop"].total_loss == games[-1].total_loss
+
+
+def test_mean_and_standard_error_are_shown_and_no_error_of_one() -> None:
+    assert shown([1.0, 2.0, 4.0]) == "2.333 ± 0.882"  # sqrt(7/3) / sqrt(3)
+    assert shown([1234.5]) == "1,234.500"
+
+
+def test_a_learner_for_one_loss_is_shown_the_mean_of_several() -> None:
+    battery = make_scenario("battery", zones=2)
+    sk, losses, rng = battery.mdp.skeleton, battery.losses_from(1), np.random.default_rng(0)
+    shown_both, shown_mean = OnTheMean(am.FollowLeader(sk), am.WorstCase()), am.FollowLeader(sk)
+    for t in range(5):
+        path = battery.mdp.sample(shown_mean.policy, rng)
+        shown_both.update(path, losses.at(t))
+        shown_mean.update(path, (losses.at(t)[:, 0] + losses.at(t)[:, 1]) / 2.0)
+        np.testing.assert_array_equal(shown_both.policy, shown_mean.policy)
+    assert not np.array_equal(shown_mean.policy, am.uniform_policy(sk))
+    assert shown_both.episode == 5

@@ -1,6 +1,7 @@
 """Scenarios: small, complete problems from practice, each a world and losses in the units of its trade.
 
 base.py        what a scenario is; losses that are quantities times unit costs; costs that drift
+comparing.py   learners side by side in scenarios, over seeds
 csv_table.py   the user's own files, every fault named by line and column
 battery.py     a battery or flexible load against hourly prices in one zone or several
 inventory.py   a perishable stock with unit costs that drift
