@@ -10,11 +10,12 @@ its policy, and with q_i its occupancy measure under the true dynamics
 
     queue(u) = service * u / (1 - u)     up to the knee, u = 0.9: M/M/1, convex and increasing
                its tangent               from there on, so that it has a value for overload too
-               at most ``buffer``        a queue that is full; it hardly ever is, and then the learner is told so
+               at most ``buffer``        a queue that is full; how often one is, is measured too
 
 A learner's loss for a transition over e is d_e / scale, with scale = buffer + the longest link's propagation for all;
-so a loss of the episode, times scale, is a delay in milliseconds.  A packet that runs out of hops, which takes two
-deflections where slack is 2, is lost and costs ``scale`` once: what waiting for a retransmission takes.  After the
+so a loss of the episode, times scale, is a delay in milliseconds.  A packet that runs out of hops is lost and costs
+``scale`` once, about what waiting for a retransmission takes; where links go both ways and slack is 2, one deflection
+from a shortest way does not lose it, one from a detour can.  After the
 episode every learner gets the whole loss vector (every link's delay is measured) and its own packet's path.  All the
 others' choices made that loss: the losses are adversarial, not by assumption but because there are others.
 
@@ -41,7 +42,7 @@ drawn along its policy and weighted by demand: an estimate, with the same random
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -51,7 +52,6 @@ from numpy.typing import NDArray
 
 from advmdp.arrays import FloatArray, frozen, is_number, whole
 from advmdp.errors import InputError
-from advmdp.learners.base import Learner
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import best_response, occupancy
 from advmdp.scenarios.base import positive
@@ -60,10 +60,7 @@ from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.skeleton import Skeleton
 from advmdp.streams import stream_key, uniforms
 
-__all__ = [
-    "Commodity", "CongestionGame", "Course", "Fixed", "LastDelay", "Learners", "LinkDelays", "Router",
-    "congestion_game", "shortest_by_hops",
-]  # fmt: skip
+__all__ = ["Commodity", "CongestionGame", "Course", "LinkDelays", "Router", "congestion_game"]
 
 Ints = NDArray[np.int64]
 KNEE = 0.9
@@ -135,6 +132,8 @@ class CongestionGame:
     link: Ints
     """(num_transitions,) of the whole: the link, LOST, or -1."""
     delays: LinkDelays
+    load: float | None = None
+    """The peak utilisation of the best routing, where capacities were chosen so."""
 
     @cached_property
     def demand(self) -> float:
@@ -201,11 +200,15 @@ class CongestionGame:
                 if progress is not None:
                     progress((m + (t + 1) / count) / len(routers))
             p99[name] = play.percentile(0.99)
-        return Course(self, pl.DataFrame(rows), dict(zip(routers, use, strict=True)), p99, seed)
+        known = {name: router.certificate for name, router in routers.items() if router.certificate is not None}
+        return Course(self, pl.DataFrame(rows), dict(zip(routers, use, strict=True)), p99, known, seed)
 
 
 class Router(Protocol):
     """Everybody's routes: a policy of the whole, moved on after each episode."""
+
+    certificate: float | None
+    """For a reference that knows everybody's demands, how exactly it was computed; none for a method."""
 
     @property
     def policy(self) -> FloatArray:
@@ -213,57 +216,6 @@ class Router(Protocol):
 
     def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
         """``loss`` is over the transitions of the whole, in [0, 1]; ``paths`` are of each commodity's own MDP."""
-
-
-class Fixed:
-    """Always the same routes."""
-
-    def __init__(self, policy: FloatArray) -> None:
-        self.policy = policy
-
-    def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
-        """Nothing."""
-
-
-class LastDelay(Fixed):
-    """Everybody takes the shortest way by the delays last measured, and knows how links deflect.
-
-    Before the first measurement the network is taken to be empty.
-    """
-
-    def __init__(self, game: CongestionGame) -> None:
-        self.mdp = game.mdp
-        super().__init__(best_response(game.mdp, game.cost(game.delays.propagation))[0])
-
-    def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
-        self.policy = best_response(self.mdp, loss)[0]
-
-
-class Learners:
-    """A learner for each commodity, which is told its skeleton, the losses and its packet's path."""
-
-    def __init__(self, game: CongestionGame, make: Callable[[Skeleton], Learner]) -> None:
-        self.game = game
-        self.learners = [make(one.mdp.skeleton) for one in game.commodities]
-
-    @property
-    def policy(self) -> FloatArray:
-        return self.game.whole_policy([learner.policy for learner in self.learners])
-
-    def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
-        for one, learner, path in zip(self.game.commodities, self.learners, paths, strict=True):
-            learner.update(path, loss[one.transitions])
-
-
-def shortest_by_hops(game: CongestionGame) -> Fixed:
-    """The fewest hops; among ways with as many the shorter one."""
-    longest = float(game.delays.propagation.max()) or 1.0
-    hops = 1.0 + 1e-6 * game.delays.propagation / longest
-    # A lost packet costs more than any way, as it does in milliseconds.
-    cost = np.where(game.link == LOST, 2.0 * game.mdp.skeleton.num_layers, 0.0)
-    on = game.link >= 0
-    cost[on] = hops[game.link[on]]
-    return Fixed(best_response(game.mdp, cost)[0])
 
 
 class _Play:
@@ -332,6 +284,8 @@ class Course:
     use: dict[str, FloatArray]
     """By method (episodes, links): the utilisation of each link."""
     p99: dict[str, float]
+    references: dict[str, float]
+    """Those that are no methods but what could be known by knowing all, and their certified gaps."""
     seed: int
 
     @property
@@ -382,8 +336,7 @@ def congestion_game(
     if load is None:
         return game
     fitted = frozen(capacity * (least_peak(game) / load))
-    delays = LinkDelays(game.delays.propagation, fitted, *shape)
-    return CongestionGame(net, game.commodities, game.mdp, game.link, delays)
+    return replace(game, delays=replace(game.delays, capacity=fitted), load=float(load))
 
 
 def _wanted(net: Topology, pairs: int | None) -> list[tuple[int, int]]:
