@@ -35,12 +35,12 @@ DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 STEPS = ("below 50%", "50 to 75%", "75 to 90%", "90 to 100%", "100 to 150%", "150% and more")
 COLUMNS = {
     "delay": "mean delay",
-    "delay_all": "from the start",
-    "p99": "99th percentile",
+    "delay_all": "all episodes",
+    "p99": "99th perc.",
     "peak": "peak load",
     "changed": "routes changed",
-    "gap": "from equilibrium",
-    "average_gap": "of the mean flow",
+    "gap": "gap",
+    "average_gap": "mean flow's gap",
 }
 MEANING = {
     "delay": "Milliseconds from source to destination, the mean of all packets over the second half of the episodes; a "
@@ -79,7 +79,7 @@ def congestion_report(course: Course) -> str:
         summary="".join(f"<p>{escape(text)}</p>" for text in sentences(course)),
         table=_table(course),
         methods="".join(f'<option value="{i}">{escape(name)}</option>' for i, name in enumerate(names)),
-        boxes="".join(_box(i, name) for i, name in enumerate(names)),
+        boxes="".join(_box(i, name, look) for i, (name, look) in enumerate(zip(names, _looks(course), strict=True))),
         scale="".join(_key(i, text) for i, text in enumerate(STEPS)),
         cut=cut,
         meaning=_meaning(course),
@@ -99,7 +99,8 @@ def sentences(course: Course) -> list[str]:
     others = sorted((row for row in methods if row is not best), key=lambda row: row["delay"])
     if others:
         first += f", before {others[0]['method']} with {number(others[0]['delay'])} ms"
-    found = [f"{first}.{''.join(_against(best, rows[name], gap) for name, gap in course.references.items())}"]
+    against = [_against(best, rows[name], gap) for name, gap in course.references.items()]
+    found = [f"{first}. That is {' and '.join(against)}." if against else f"{first}."]
     wild = max(methods, key=lambda row: row["changed"])
     if wild["changed"] < FLAPS:
         said = f"no method changes more than {wild['changed']:.1%} of the routes from one episode to the next"
@@ -115,7 +116,19 @@ def sentences(course: Course) -> list[str]:
 def _against(best: dict[str, Any], reference: dict[str, Any], gap: float) -> str:
     more = best["delay"] / reference["delay"] - 1.0
     than = f"{abs(more):.1%} {'above' if more >= 0.0 else 'below'}"
-    return f" That is {than} the {reference['method']} ({number(reference['delay'])} ms, certified within {gap:.2%})."
+    return f"{than} the {reference['method']} ({number(reference['delay'])} ms, certified within {gap:.2%})"
+
+
+def _looks(course: Course) -> list[str]:
+    """The classes of a method's colour and dashes; references are grey."""
+    methods, looks = 0, []
+    for name in course.use:
+        if name in course.references:
+            looks.append(f"k7 d{list(course.references).index(name) % 4}")
+        else:
+            looks.append(f"k{methods % 7} d{methods // 7 % 4}")
+            methods += 1
+    return looks
 
 
 def _about(course: Course) -> str:
@@ -130,10 +143,10 @@ def _about(course: Course) -> str:
 
 def _table(course: Course) -> str:
     body = []
-    for i, row in enumerate(course.table().iter_rows(named=True)):
+    for look, row in zip(_looks(course), course.table().iter_rows(named=True), strict=True):
         name = row["method"]
         cells = [f"{row[key]:.1%}" if key in SHARES else number(row[key]) for key in COLUMNS]
-        line = row_of(f'<span class="dot k{i % 8}"></span>{escape(name)}', cells)
+        line = row_of(f'<span class="dot {look}"></span>{escape(name)}', cells)
         body.append(line.replace("<tr>", '<tr class="reference">', 1) if name in course.references else line)
     note = "Shaded: references that nobody could choose without knowing all demands and links."
     shown = table_of(["method", *COLUMNS.values()], body, "Delays in milliseconds")
@@ -148,11 +161,11 @@ def _meaning(course: Course) -> str:
     return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(about)}</dd>' for name, about in entries)}</dl>"
 
 
-def _box(i: int, name: str) -> str:
+def _box(i: int, name: str, look: str) -> str:
     line = '<line x1="0" x2="26" y1="5" y2="5" stroke-width="4"/>'
     return (
         f'<label><input type="checkbox" checked value="{i}">'
-        f'<svg class="key k{i % 8} d{i // 8 % 4}" viewBox="0 0 26 10" aria-hidden="true">{line}</svg>'
+        f'<svg class="key {look}" viewBox="0 0 26 10" aria-hidden="true">{line}</svg>'
         f'<span class="name">{escape(name)}</span><output data-learner="{i}" aria-live="off"></output></label>'
     )
 
@@ -164,13 +177,15 @@ def _key(i: int, text: str) -> str:
 
 def _data(course: Course, shown: int) -> str:
     """What is drawn; < is written so that no text can end the script."""
-    names = list(course.use)
-    methods = []
+    names, methods = list(course.use), []
+    looks = dict(zip(names, _looks(course), strict=True))
     for name, use in course.use.items():
         part = course.frame.filter(pl.col("method") == name).head(shown)
         still = bool((use == use[0]).all())
         columns = {key: [float(f"{v:.4g}") for v in part[key]] for key in ("delay", "peak", "changed", "gap")}
-        methods.append({"name": name, "still": still, "use": _packed(use[: 1 if still else shown])} | columns)
+        methods.append(
+            {"name": name, "look": looks[name], "still": still, "use": _packed(use[: 1 if still else shown])} | columns
+        )
     rows = {
         row["method"]: row for row in course.table().iter_rows(named=True) if row["method"] not in course.references
     }

@@ -23,7 +23,7 @@ from advmdp.skeleton import Skeleton
 
 __all__ = ["DelayRouting", "Fixed", "Learners", "shortest_by_hops", "standard_routers"]
 
-STEP, RADII = 300.0, 0.1
+STEP, RADII = 300.0, 0.03
 """The practical parameters: times the theory's eta, times its radii.  See docs/congestion.md for their choice."""
 SMOOTHING = 0.9
 """What a smoothed delay keeps of the past."""
@@ -97,10 +97,10 @@ def standard_routers(game: CongestionGame, episodes: int, gap: float = 1e-3) -> 
         "UC-O-REPS": Learners(game, practical),
         "UC-O-REPS, theory": Learners(game, lambda sk: UCOREPS(sk, episodes)),
         "FollowLeader": Learners(game, FollowLeader),
-        "last delay": DelayRouting(game),
-        "smoothed delay": DelayRouting(game, SMOOTHING),
-        "mean delay": DelayRouting(game, 1.0),
-        "fewest hops": shortest_by_hops(game),
+        "shortest, last delay": DelayRouting(game),
+        "shortest, smoothed delay": DelayRouting(game, SMOOTHING),
+        "shortest, mean of delays": DelayRouting(game, 1.0),
+        "shortest, hops": shortest_by_hops(game),
         "equilibrium": Fixed(equilibrium.policy, equilibrium.gap),
         "optimum": Fixed(optimum.policy, optimum.gap),
     }

@@ -81,7 +81,7 @@ function layChart(key) {
   add(svg, "text", {x: width - margin.right, y: height - 4, "text-anchor": "end"}, "episode");
   for (const i of on) {
     const d = data.methods[i][key].map((v, t) => `${x(t + 1).toFixed(1)} ${y(v * factor).toFixed(1)}`).join("L");
-    add(svg, "path", {class: `curve ${look(i)}`, "data-method": i, d: `M${d}`});
+    add(svg, "path", {class: `curve ${data.methods[i].look}`, "data-method": i, d: `M${d}`});
   }
   views[key] = {x, cursor: add(svg, "line", {class: "cursor", y1: margin.top, y2: height - margin.bottom})};
 }
@@ -107,8 +107,6 @@ function decades(from, to) {
     for (const m of [1, 2, 5]) if (m * 10 ** d >= from && m * 10 ** d <= to) out.push(m * 10 ** d);
   return out;
 }
-
-function look(i) { return `k${i % 8} d${Math.floor(i / 8) % 4}`; }
 
 function short(v) { return v.toLocaleString("en", {maximumSignificantDigits: Math.abs(v) >= 1000 ? 4 : 3}); }
 
