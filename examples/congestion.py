@@ -61,7 +61,7 @@ def main() -> None:
         game = congestion_game(told.topology, told.load, told.slack, told.pairs, told.deflection)
         course = played(game, told.episodes, told.seed)
         page = write_congestion_report(course, told.out)
-    except am.InputError as error:
+    except am.AdvMDPError as error:
         parser.error(str(error))
     if told.parquet is not None:
         course.frame.write_parquet(told.parquet)

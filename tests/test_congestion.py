@@ -340,13 +340,17 @@ def told(**rows: tuple[float, float]) -> list[str]:
 
 def test_sentences_say_what_the_numbers_do() -> None:
     first, second = told(ours=(12.0, 0.01), theirs=(30.0, 0.8), best=(10.0, 0.0))
-    assert first.startswith("ours has the least mean delay in the second half: 12 ms, before theirs with 30 ms.")
-    assert "20.0% above the best (10 ms, certified within 0.10%)" in first
-    assert second.startswith("theirs flaps the most: 80% of the traffic")
-    assert second.endswith("ours changes 1.0%.")
-    first, second = told(ours=(12.0, 0.01), theirs=(11.0, 0.02))
-    assert first == "theirs has the least mean delay in the second half: 11 ms, before ours with 12 ms."
-    assert second == "Nobody flaps: no method changes more than 2.0% of the routes from one episode to the next."
+    assert first.startswith("'ours' has the least mean delay in the second half: 12 ms, before 'theirs' with 30 ms.")
+    assert "20.0% above the 'best' (10 ms, certified within 0.10%)" in first
+    assert second.startswith("'theirs' flaps the most: 80% of the traffic")
+    assert second.endswith("'ours' changes 1.0%.")
+    first, second = told(ours=(12.0, 0.01), theirs=(9.0, 0.02), best=(10.0, 0.0))
+    assert first.startswith("'theirs' has the least mean delay in the second half: 9 ms, before 'ours' with 12 ms.")
+    assert "10.0% below the 'best'" in first
+    assert second == "Nobody flaps: no method changes more than 2.0% of the routes in an episode."
+    first, second = told(alone=(12.0, 0.3))
+    assert first == "'alone' has the least mean delay in the second half: 12 ms."
+    assert second.endswith("a peak load of 80%.")
     (only,) = told(best=(10.0, 0.0))
     assert "no method to compare" in only
 

@@ -8,6 +8,13 @@ topology.py    networks, by name from topohub or from networkx graphs
 link_costs.py  the user's own costs of links over time
 routing.py     one flow through a network, hop by hop
 
+Besides these there is a game of many learners, which is no scenario of this kind and not called by name:
+
+congestion.py          every demand of a network a learner, links that get slower as others use them
+routers.py             who chooses the routes in it: learners, measured delays, references
+assignment.py          the least possible peak, the best routing for the system, and equilibria
+congestion_report.py   the game as one page, with the network to step through (congestion_page/)
+
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
 """

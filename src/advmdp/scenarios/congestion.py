@@ -15,9 +15,9 @@ its policy, and with q_i its occupancy measure under the true dynamics
 A learner's loss for a transition over e is d_e / scale, with scale = buffer + the longest link's propagation for all;
 so a loss of the episode, times scale, is a delay in milliseconds.  A packet that runs out of hops is lost and costs
 ``scale`` once, about what waiting for a retransmission takes; where links go both ways and slack is 2, one deflection
-from a shortest way does not lose it, one from a detour can.  After the
-episode every learner gets the whole loss vector (every link's delay is measured) and its own packet's path.  All the
-others' choices made that loss: the losses are adversarial, not by assumption but because there are others.
+from a shortest way does not lose it, one from a detour can.  After the episode every learner gets the whole loss
+vector (every link's delay is measured) and its own packet's path.  The others' choices made that loss: it is
+adversarial not by assumption, but because there are others.
 
 Capacities are those of the graph, or equal where it has none (topohub has none), times the one factor for all with
 which the best routing there is has a peak utilisation of ``load``: min max_e u_e, a linear program.

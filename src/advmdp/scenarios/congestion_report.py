@@ -6,6 +6,7 @@ digits to base 36 of hundredths (at most 12.95), so that a hundred links over a 
 """
 
 import json
+from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from os import PathLike
@@ -76,7 +77,7 @@ def congestion_report(course: Course) -> str:
     return Template((own / "page.html").read_text("utf-8")).substitute(
         title=escape(f"Routing {course.game.topology.name}"),
         about=escape(_about(course)),
-        summary="".join(f"<p>{escape(text)}</p>" for text in sentences(course)),
+        summary="".join(f"<p>{text}</p>" for text in sentences(course, lambda name: f"<b>{escape(name)}</b>")),
         table=_table(course),
         methods="".join(f'<option value="{i}">{escape(name)}</option>' for i, name in enumerate(names)),
         boxes="".join(_box(i, name, look) for i, (name, look) in enumerate(zip(names, _looks(course), strict=True))),
@@ -88,35 +89,34 @@ def congestion_report(course: Course) -> str:
     )  # fmt: skip
 
 
-def sentences(course: Course) -> list[str]:
-    """Who is best, who flaps, and how far that is from what is possible: from the numbers, whatever they are."""
+def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> list[str]:
+    """Who is best, who flaps, and how far that is from what is possible: from the numbers, whatever they are.
+
+    ``mark`` writes the name of a method.
+    """
     rows = {row["method"]: row for row in course.table().iter_rows(named=True)}
     methods = [row for name, row in rows.items() if name not in course.references]
     if not methods:
         return ["There are references, and no method to compare."]
-    best = min(methods, key=lambda row: row["delay"])
-    first = f"{best['method']} has the least mean delay in the second half: {number(best['delay'])} ms"
-    others = sorted((row for row in methods if row is not best), key=lambda row: row["delay"])
+    best, *others = sorted(methods, key=lambda row: row["delay"])
+    first = f"{mark(best['method'])} has the least mean delay in the second half: {number(best['delay'])} ms"
     if others:
-        first += f", before {others[0]['method']} with {number(others[0]['delay'])} ms"
-    against = [_against(best, rows[name], gap) for name, gap in course.references.items()]
+        first += f", before {mark(others[0]['method'])} with {number(others[0]['delay'])} ms"
+    against = []
+    for name, gap in course.references.items():
+        more = best["delay"] / rows[name]["delay"] - 1.0
+        than = f"{abs(more):.1%} {'above' if more >= 0.0 else 'below'}"
+        against.append(f"{than} the {mark(name)} ({number(rows[name]['delay'])} ms, certified within {gap:.2%})")
     found = [f"{first}. That is {' and '.join(against)}." if against else f"{first}."]
-    wild = max(methods, key=lambda row: row["changed"])
+    return [*found, _flapping(max(methods, key=lambda row: row["changed"]), best, mark)]
+
+
+def _flapping(wild: dict[str, Any], best: dict[str, Any], mark: Callable[[str], str]) -> str:
     if wild["changed"] < FLAPS:
-        said = f"no method changes more than {wild['changed']:.1%} of the routes from one episode to the next"
-        return [*found, f"Nobody flaps: {said}."]
-    text = f"{wild['method']} flaps the most: {wild['changed']:.0%} of the traffic goes another way in each episode, "
-    text += f"with a mean delay of {number(wild['delay'])} ms and a peak load of {wild['peak']:.0%}."
-    if wild is not best:
-        text += f" {best['method']} changes {best['changed']:.1%}."
-    found.append(text)
-    return found
-
-
-def _against(best: dict[str, Any], reference: dict[str, Any], gap: float) -> str:
-    more = best["delay"] / reference["delay"] - 1.0
-    than = f"{abs(more):.1%} {'above' if more >= 0.0 else 'below'}"
-    return f"{than} the {reference['method']} ({number(reference['delay'])} ms, certified within {gap:.2%})"
+        return f"Nobody flaps: no method changes more than {wild['changed']:.1%} of the routes in an episode."
+    text = f"{mark(wild['method'])} flaps the most: {wild['changed']:.0%} of the traffic goes another way in each "
+    text += f"episode, with a mean delay of {number(wild['delay'])} ms and a peak load of {wild['peak']:.0%}."
+    return text if wild is best else f"{text} {mark(best['method'])} changes {best['changed']:.1%}."
 
 
 def _looks(course: Course) -> list[str]:
@@ -223,5 +223,5 @@ def _points(topology: Topology) -> tuple[list[list[float]], float]:
     at -= at.min(axis=0)
     # Nobody wants to scroll along one map: a long and narrow one is squeezed, a flat one stretched.
     width, tall = (float(span) or 1.0 for span in at.max(axis=0))
-    height = 1000.0 * min(1.25, max(0.5, tall / width))
+    height = 1000.0 * min(1.2, max(0.5, tall / width))
     return np.round(at / [width, tall] * [1000.0, height], 1).tolist(), height

@@ -58,7 +58,7 @@ function paintMap(side, t) {
     title.textContent = `${data.nodes[data.links[i][0]][0]} → ${data.nodes[data.links[i][1]][0]}: ${Math.round(100 * use)}%`;
   });
   const text = `mean delay ${short(method.delay[t - 1])} ms, peak load ${Math.round(100 * method.peak[t - 1])}%, ` +
-    `${short(100 * method.changed[t - 1])}% of routes changed`;
+    `${(100 * method.changed[t - 1]).toFixed(1)}% of routes changed`;
   $(`now-${side}`).textContent = text;
   $(`map-${side}`).setAttribute("aria-label", `${method.name}, episode ${t}: ${text}`);
 }
@@ -79,7 +79,7 @@ function layChart(key) {
   }
   for (const v of x.ticks) add(svg, "text", {x: x(v), y: height - margin.bottom + 16, "text-anchor": "middle"}, short(v));
   add(svg, "text", {x: width - margin.right, y: height - 4, "text-anchor": "end"}, "episode");
-  for (const i of on) {
+  for (const i of on.reverse()) { // the first method on top
     const d = data.methods[i][key].map((v, t) => `${x(t + 1).toFixed(1)} ${y(v * factor).toFixed(1)}`).join("L");
     add(svg, "path", {class: `curve ${data.methods[i].look}`, "data-method": i, d: `M${d}`});
   }
