@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -115,9 +116,9 @@ def objective(game: CongestionGame, kind: str, flow: np.ndarray) -> float:
 @pytest.mark.parametrize("kind", ["optimum", "equilibrium"])
 def test_frank_and_wolfe_find_what_a_conic_solver_finds(kind: str) -> None:
     game = congestion_game(diamond(), load=0.5, slack=3, deflection=0.0)
-    found = assignment(game, kind, gap=1e-3)
+    found = assignment(game, kind, gap=1e-5)
     least, ours = arc_oracle(game, kind), objective(game, kind, game.flow(found.q))
-    assert least - 1e-6 <= ours <= least + 1e-3 * found.delay + 1e-6
+    assert least - 1e-6 <= ours <= least + 1e-5 * found.delay + 1e-6
 
 
 def test_what_is_not_certified_is_an_error(game: CongestionGame) -> None:
@@ -219,7 +220,7 @@ def test_delay_based_routing_flaps_between_two_equal_ways_and_nobody_gains() -> 
 def test_the_percentile_is_weighted_by_demand(course: Course, game: CongestionGame) -> None:
     """Fixed routes: the exact distribution of delays, by enumeration of all paths, against the drawn packets."""
     router = shortest_by_hops(game)
-    found = game.play({"hops": router}, 4000, seed=5)
+    found = game.play({"hops": router}, 2500, seed=5)
     cost = game.cost(game.delays.measured(game.flow(am.occupancy(game.mdp, router.policy))))
     exact: dict[float, float] = {}
     for one in game.commodities:
@@ -256,9 +257,9 @@ def test_the_references_bound_the_methods(course: Course) -> None:
     rows = {row["method"]: row for row in course.table().iter_rows(named=True)}
     assert set(course.references) == {"equilibrium", "optimum"}
     for row in rows.values():
-        assert row["delay"] >= rows["optimum"]["delay"] * (1.0 - 1.001e-3)
+        assert row["delay"] >= rows["optimum"]["delay"] * (1.0 - 1.001e-4)
         assert row["peak"] >= 0.75 - 1e-9
-    assert rows["equilibrium"]["gap"] <= 1.001e-3
+    assert rows["equilibrium"]["gap"] <= 1.001e-4
     assert rows["optimum"]["full"] == 0.0
 
 
@@ -275,13 +276,19 @@ def test_uc_o_reps_settles_where_measuring_flaps() -> None:
     assert last["delay"] > 3.0 * ours["delay"]
 
 
-def test_the_same_seed_gives_the_same_bytes(game: CongestionGame, course: Course) -> None:
+def test_the_same_seed_gives_the_same_bytes(course: Course) -> None:
+    names = ("UC-O-REPS", "shortest, last delay", "optimum")
     again = congestion_game(diamond(), deflection=0.1)
-    twice = again.play(standard_routers(again, 40), 40, seed=3)
-    assert twice.frame.equals(course.frame)
-    assert congestion_report(twice) == congestion_report(course)
-    other = game.play({"UC-O-REPS": standard_routers(game, 40)["UC-O-REPS"]}, 40, seed=4)
+    routers = standard_routers(again, 40)
+    twice = again.play({name: routers[name] for name in names}, 40, seed=3)
+    assert twice.frame.equals(course.frame.filter(pl.col("method").is_in(names)))
+    assert twice.p99 == {name: course.p99[name] for name in names}
+    other = again.play({"UC-O-REPS": standard_routers(again, 40)["UC-O-REPS"]}, 40, seed=4)
     assert not other.frame.equals(course.frame.filter(method="UC-O-REPS"))
+    routers = standard_routers(again, 40)
+    assert congestion_report(again.play({name: routers[name] for name in names}, 40, seed=3)) == congestion_report(
+        twice
+    )
 
 
 def test_what_is_wrong_is_named() -> None:
@@ -365,11 +372,13 @@ def test_the_example_prints_its_table_and_writes_its_page(tmp_path: Path) -> Non
     assert "page.html" in done.stdout
     assert len(pl.read_parquet(tmp_path / "all.parquet")) == 9 * 20
     assert "<svg" in (tmp_path / "page.html").read_text()
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, "--topology", "topozoo/Abilene"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "topozoo/Abilene: no demands" in done.stderr
+
+
+def test_the_example_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["congestion.py", "--topology", "topozoo/Abilene"])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert "topozoo/Abilene: no demands" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ polytope, with flows f = f(q), costs of links c_e and a constant for a packet th
     equilibrium  min over q of  sum_e int_0^{f_e} d_e / D + lost:   gradient d_e, Beckmann's potential
 
 The last two are convex, with d_e the delay without the limit of a full queue, and solved by Frank and Wolfe's method
-with an exact line search: the linearised problem is one backward induction, everybody's best response s to the
-gradient g, and
+with an exact line search and conjugate directions (Mitradjieva and Lindberg 2013): the linearised problem is one
+backward induction, everybody's best response s to the gradient g, and
 
     <q - s, g>  >=  objective(q) - least objective
 
@@ -31,12 +31,14 @@ from advmdp.errors import AdvMDPError, InputError
 from advmdp.occupancy_measures import best_response, occupancy, policy_of
 from advmdp.policy import uniform_policy
 from advmdp.scenarios.base import positive
-from advmdp.scenarios.congestion import CongestionGame
+from advmdp.scenarios.congestion import CongestionGame, total
 from advmdp.scenarios.routing import LOST
 
 __all__ = ["Assignment", "AssignmentError", "assignment", "least_peak"]
 
 MOST = 100_000
+MOST_OF_LAST = 0.99
+"""So much of the last target may be kept at most: some of the best response must always be new."""
 
 
 class AssignmentError(AdvMDPError):
@@ -56,7 +58,7 @@ class Assignment:
 
 
 def assignment(
-    game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap: float = 1e-3, most: int = MOST
+    game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap: float = 1e-4, most: int = MOST
 ) -> Assignment:
     """The best routing for the system, or an equilibrium, certified to the relative ``gap``."""
     if kind not in ("optimum", "equilibrium"):
@@ -65,27 +67,51 @@ def assignment(
     slope = game.delays.marginal if kind == "optimum" else game.delays.convex
     sk = game.mdp.skeleton
     q = occupancy(game.mdp, uniform_policy(sk))
-    reached = np.inf
+    target, reached = None, np.inf
     for done in range(whole("most", most, 1)):
         flow = game.flow(q)
         gradient = game.cost(slope(flow))
-        delay = float(q @ game.cost(game.delays.convex(flow)))
+        delay = total(q, game.cost(game.delays.convex(flow)))
         response, least = best_response(game.mdp, gradient)
-        reached = max(0.0, float(q @ gradient) - least) / delay
+        reached = max(0.0, total(q, gradient) - least) / delay
         if reached <= asked:
             return Assignment(frozen(q), frozen(policy_of(sk, q)), delay, reached, done)
-        way = occupancy(game.mdp, response) - q
-        q = q + _step(game, slope, flow, way) * way
+        best = occupancy(game.mdp, response)
+        target = best if target is None else _conjugate(game, slope, flow, q, best, target)
+        step = _step(game, slope, flow, target - q)
+        if step == 0.0:  # not a way down after all
+            target = best
+            step = _step(game, slope, flow, target - q)
+        q = q + step * (target - q)
     raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {most:,} iterations, not {asked:.2e}")
 
 
-def _step(game: CongestionGame, slope: Callable[[FloatArray], FloatArray], flow: FloatArray, way: FloatArray) -> float:
+Slope = Callable[[FloatArray], FloatArray]
+
+
+def _conjugate(
+    game: CongestionGame, slope: Slope, flow: FloatArray, q: FloatArray, best: FloatArray, target: FloatArray
+) -> FloatArray:
+    """A mixture of the best response and the last target, such that the way there is conjugate to the last one.
+
+    Straight to the best response, ways zigzag.  Any mixture is an occupancy measure, so the curvature may be rough.
+    """
+    little = 1e-6 * game.delays.capacity
+    curvature = (slope(flow + little) - slope(flow)) / little
+    last, now = game.flow(target - q), game.flow(best - q)
+    bent = total(last * curvature, now - last)
+    share = total(last * curvature, now) / bent if bent != 0.0 else 0.0
+    share = min(MOST_OF_LAST, max(0.0, share))
+    return share * target + (1.0 - share) * best
+
+
+def _step(game: CongestionGame, slope: Slope, flow: FloatArray, way: FloatArray) -> float:
     """The point in [0, 1] along ``way`` where the objective is least: there its derivative, which ascends, is 0."""
     moved = game.flow(way) / game.demand
     lost = game.scale * float(way[game.link == LOST].sum())
 
     def derivative(step: float) -> float:
-        return float(moved @ slope(flow + step * game.demand * moved)) + lost
+        return total(moved, slope(flow + step * game.demand * moved)) + lost
 
     if derivative(1.0) <= 0.0:
         return 1.0

@@ -171,7 +171,7 @@ class CongestionGame:
     def gap(self, q: FloatArray) -> float:
         """The share of the delay that each alone could save at the delays of this flow."""
         cost = self.cost(self.delays.measured(self.flow(q)))
-        return max(0.0, 1.0 - best_response(self.mdp, cost)[1] / float(q @ cost))
+        return max(0.0, 1.0 - best_response(self.mdp, cost)[1] / total(q, cost))
 
     def whole_policy(self, policies: list[FloatArray]) -> FloatArray:
         """Everybody's policies as one of the whole."""
@@ -218,6 +218,11 @@ class Router(Protocol):
         """``loss`` is over the transitions of the whole, in [0, 1]; ``paths`` are of each commodity's own MDP."""
 
 
+def total(q: FloatArray, cost: FloatArray) -> float:
+    """<q, cost>, without BLAS: its threads wait for each other, and the bytes should not depend on their number."""
+    return float((q * cost).sum())
+
+
 class _Play:
     """One router's game."""
 
@@ -237,7 +242,7 @@ class _Play:
         cost = game.cost(game.delays.measured(flow))
         self.use = flow / game.delays.capacity
         self.total += q
-        mean = float(q @ cost)
+        mean = total(q, cost)
         paths = [self._path(i, policy, t) for i in range(len(self.keys))]
         if t >= self.half:
             taken = zip(game.commodities, paths, strict=True)

@@ -85,7 +85,7 @@ def shortest_by_hops(game: CongestionGame) -> Fixed:
     return Fixed(best_response(game.mdp, cost)[0])
 
 
-def standard_routers(game: CongestionGame, episodes: int, gap: float = 1e-3) -> dict[str, Router]:
+def standard_routers(game: CongestionGame, episodes: int, gap: float = 1e-4) -> dict[str, Router]:
     """By name: the methods that the documentation compares, and as references the equilibrium and the optimum."""
 
     def practical(sk: Skeleton) -> Learner:
