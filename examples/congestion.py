@@ -20,13 +20,13 @@ from rich.table import Table
 import advmdp as am
 from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion_report import COLUMNS, SHARES, sentences, write_congestion_report
-from advmdp.scenarios.routers import standard_routers
+from advmdp.scenarios.routers import RADII, STEP, standard_routers
 
 
-def played(game: CongestionGame, episodes: int, seed: int) -> Course:
+def played(game: CongestionGame, episodes: int, seed: int, step: float = STEP, radii: float = RADII) -> Course:
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("playing", total=1.0)
-        routers = standard_routers(game, episodes)
+        routers = standard_routers(game, episodes, step=step, radii=radii)
         return game.play(routers, episodes, seed, lambda done: bar.update(task, completed=done))
 
 
@@ -54,12 +54,14 @@ def main() -> None:
     parser.add_argument("--deflection", type=float, default=0.02, help="how often links deflect, which nobody is told")
     parser.add_argument("--episodes", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--step", type=float, default=STEP, help="of UC-O-REPS, times the theory's eta")
+    parser.add_argument("--radii", type=float, default=RADII, help="of UC-O-REPS, times the theory's")
     parser.add_argument("--out", type=Path, default=Path("congestion.html"), help="the page")
     parser.add_argument("--parquet", type=Path, help="where to save the numbers of every method and episode")
     told = parser.parse_args()
     try:
         game = congestion_game(told.topology, told.load, told.slack, told.pairs, told.deflection)
-        course = played(game, told.episodes, told.seed)
+        course = played(game, told.episodes, told.seed, told.step, told.radii)
         page = write_congestion_report(course, told.out)
     except am.AdvMDPError as error:
         parser.error(str(error))

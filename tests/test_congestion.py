@@ -22,7 +22,7 @@ from advmdp.scenarios.congestion import CongestionGame, Course, LinkDelays, cong
 from advmdp.scenarios.congestion_report import congestion_report, sentences, write_congestion_report
 from advmdp.scenarios.routers import DelayRouting, Fixed, shortest_by_hops, standard_routers
 from advmdp.scenarios.routing import LOST
-from tests.test_report import CHROMIUM, DRIVER, SWITCHES, all_of, in_browser, show
+from tests.test_report import CHROMIUM, DRIVER, SWITCHES, TEXTS, all_of, contrast, in_browser, luminance, show
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "congestion.py"
 HTML = "<b>Bonn & co</b>"
@@ -308,9 +308,11 @@ def test_what_is_wrong_is_named() -> None:
         (diamond(), {"service": 0}, "service: 0"),
         (diamond(), {"buffer": float("nan")}, "buffer: nan"),
     ]
-    for graph, options, said in cases:
-        with pytest.raises(am.InputError, match=re.escape(said)):
+    shown = (EXAMPLE.parent.parent / "docs" / "congestion.md").read_text()
+    for k, (graph, options, said) in enumerate(cases):
+        with pytest.raises(am.InputError, match=re.escape(said)) as caught:
             congestion_game(graph, **options)
+        assert k not in (0, 2, 3) or str(caught.value) in shown
     with pytest.raises(am.InputError, match="episodes: 1"):
         congestion_game(diamond()).play({}, 1)
 
@@ -381,6 +383,21 @@ def test_the_example_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "topozoo/Abilene: no demands" in capsys.readouterr().err
 
 
+def test_the_page_of_the_docs_shows_what_the_command_prints() -> None:
+    text = (EXAMPLE.parent.parent / "docs" / "congestion.md").read_text()
+    example = runpy.run_path(str(EXAMPLE))
+    game = congestion_game()
+    found = game.play(
+        {"shortest, last delay": DelayRouting(game), "shortest, hops": shortest_by_hops(game)}, 300, seed=1
+    )
+    for row in found.table().iter_rows(named=True):
+        cells = [f"{row[key]:.1%}" if key in example["SHARES"] else f"{row[key]:,.2f}" for key in example["COLUMNS"]]
+        assert f"| {row['method']} | {' | '.join(cells)} |" in text
+    assert found.table()["full"].to_list() == [0.0, 0.0]
+    best = assignment(game, "optimum")
+    assert f"| *optimum* | {best.delay:.2f} | {best.delay:.2f} |" in text
+
+
 @pytest.fixture(scope="module")
 def page(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_congestion_report(course, tmp_path_factory.mktemp("page") / "page.html")
@@ -397,6 +414,14 @@ def test_the_page_is_small_and_holds_every_load(page: Path, course: Course) -> N
         rows = use[:1] if method["still"] else use
         assert np.array(digits) == pytest.approx(rows.ravel(), abs=0.0051)
     assert [method["still"] for method in data["methods"]][-3:] == [True] * 3
+
+
+def test_a_long_game_is_cut_and_said_to_be(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("advmdp.scenarios.congestion_report.MOST", 2 * 9 * 10 * 12)
+    text = congestion_report(course)
+    assert "Shown are the first 12 of 40 episodes." in text
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])
+    assert {len(method["delay"]) for method in data["methods"]} == {data["episodes"]} == {12}
 
 
 @pytest.fixture(scope="module")
@@ -526,3 +551,23 @@ def test_it_fits_the_screen_and_names_are_text(browser: Any, page: Path, width: 
     assert all_of(browser, "#map-one b") == []
     for one in all_of(browser, "input, select, button, [tabindex], svg[role=img]"):
         assert one.accessible_name.strip(), one.get_attribute("outerHTML")[:80]
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_in_light_and_dark(browser: Any, page: Path, scheme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    show(browser, page, 1366)
+    paper, panel = browser.execute_script(
+        "return [document.body, document.getElementById('map-one')].map(e => getComputedStyle(e).backgroundColor)"
+    )
+    assert (luminance(paper) < 0.05) == (scheme == "dark")
+    texts = browser.execute_script(TEXTS)
+    assert len(texts) > 60
+    for what, ink, behind in texts:
+        assert contrast(ink, behind) >= 4.5, what
+    strokes = "return [...document.querySelectorAll('.scale line')].map(e => getComputedStyle(e).stroke)"
+    for stroke in browser.execute_script(strokes):
+        assert contrast(stroke, panel) >= 3.0, stroke
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -17,6 +17,7 @@ from advmdp.learners.uc_o_reps import UCOREPS
 from advmdp.mdp import Trajectory
 from advmdp.occupancy_measures import best_response
 from advmdp.scenarios.assignment import assignment
+from advmdp.scenarios.base import positive
 from advmdp.scenarios.congestion import CongestionGame, Router
 from advmdp.scenarios.routing import LOST
 from advmdp.skeleton import Skeleton
@@ -85,12 +86,18 @@ def shortest_by_hops(game: CongestionGame) -> Fixed:
     return Fixed(best_response(game.mdp, cost)[0])
 
 
-def standard_routers(game: CongestionGame, episodes: int, gap: float = 1e-4) -> dict[str, Router]:
-    """By name: the methods that the documentation compares, and as references the equilibrium and the optimum."""
+def standard_routers(
+    game: CongestionGame, episodes: int, gap: float = 1e-4, step: float = STEP, radii: float = RADII
+) -> dict[str, Router]:
+    """By name: the methods that the documentation compares, and as references the equilibrium and the optimum.
+
+    The references are certified to the relative ``gap``.  UC-O-REPS takes ``step`` times the theory's eta and ``radii``
+    times its radii.
+    """
 
     def practical(sk: Skeleton) -> Learner:
-        eta = STEP * bounds.eta(sk, episodes)
-        return UCOREPS(sk, episodes, eta=eta, confidence_scale=RADII, successors="possible")
+        eta = positive("step", step) * bounds.eta(sk, episodes)
+        return UCOREPS(sk, episodes, eta=eta, confidence_scale=radii, successors="possible")
 
     equilibrium, optimum = assignment(game, "equilibrium", gap), assignment(game, "optimum", gap)
     return {
