@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,65 @@ def test_the_percentile_is_weighted_by_demand(course: Course, game: CongestionGa
     low, high = (values[np.searchsorted(reached, share)] for share in (0.987, 0.993))
     assert low - 1e-6 <= found.p99["hops"] <= high + 1e-6
     assert found.table()["delay"][0] == pytest.approx(float(sum(v * exact[v] for v in values)), rel=1e-6)
+
+
+def test_a_small_demand_counts_little_in_the_percentile() -> None:
+    graph = nx.DiGraph()
+    for a, b, km in (("far", "hub", 2000.0), ("near", "hub", 200.0)):
+        graph.add_edge(a, b, length=km, capacity=1e9)
+    graph.graph["demands"] = {"far": {"hub": 1.0}, "near": {"hub": 199.0}}
+    game = congestion_game(graph, load=None, deflection=0.0)
+    assert game.play({"hops": shortest_by_hops(game)}, 4).p99["hops"] == pytest.approx(1.0)  # not the 10 ms of 0.5%
+
+
+class Recording(Fixed):
+    """Uniform routes, and the paths that were drawn."""
+
+    def __init__(self, game: CongestionGame) -> None:
+        super().__init__(am.uniform_policy(game.mdp.skeleton))
+        self.paths: list[list[list[int]]] = []
+
+    def learn(self, loss: np.ndarray, paths: list[am.Trajectory]) -> None:
+        self.paths.append([path.transitions.tolist() for path in paths])
+
+
+def test_the_luck_of_a_packet_is_that_of_its_pair_alone() -> None:
+    graph = nx.DiGraph()
+    for end in ("one", "two"):
+        for way in ("left", "right"):
+            graph.add_edge("s", f"{way} {end}", length=1.0, capacity=9.0)
+            graph.add_edge(f"{way} {end}", end, length=1.0, capacity=9.0)
+    graph.graph["demands"] = {"s": {"one": 2.0, "two": 1.0}}
+    both, first = (congestion_game(graph, load=None, deflection=0.0, pairs=pairs) for pairs in (2, 1))
+    here, there = Recording(both), Recording(first)
+    for game, router in ((both, here), (first, there)):
+        game.play({"uniform": router}, 60, seed=2)
+    assert [paths[0] for paths in here.paths] == [paths[0] for paths in there.paths]
+    apart = sum(one != two for one, two in here.paths)  # the two are built alike
+    assert 15 <= apart <= 45
+
+
+@pytest.mark.parametrize("keeps", [0.0, 0.5, 1.0])
+def test_delay_routing_takes_shortest_ways_by_what_it_keeps(keeps: float) -> None:
+    game = congestion_game(diamond(), slack=3, deflection=0.0)
+    router, rng = DelayRouting(game, keeps), np.random.default_rng(7)
+    graph, links = game.topology.graph.copy(), game.topology.links
+    weight = np.zeros(len(links))
+    for _ in range(6):
+        delays = rng.random(len(links)) * 9.0 + 1.0
+        weight = keeps * weight + delays
+        router.learn(game.cost(delays) / game.scale, [])
+        nx.set_edge_attributes(
+            graph,
+            {(game.topology.nodes[a], game.topology.nodes[b]): w for (a, b), w in zip(links, weight, strict=True)},
+            "w",
+        )
+        expected = np.zeros(len(links))
+        for one in game.commodities:
+            way = [game.topology.node(name) for name in nx.shortest_path(graph, one.source, one.destination, "w")]
+            for a, b in pairwise(way):
+                expected[(links == (a, b)).all(axis=1)] += one.demand
+        assert game.flow(am.occupancy(game.mdp, router.policy)) == pytest.approx(expected)
 
 
 def test_hops_are_the_fewest() -> None:
