@@ -82,8 +82,10 @@ def assignment(
         if step == 0.0:  # not a way down after all
             target = best
             step = _step(game, slope, flow, target - q)
+            if step == 0.0:  # rounding is all that is left
+                break
         q = q + step * (target - q)
-    raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {most:,} iterations, not {asked:.2e}")
+    raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {done + 1:,} iterations, not {asked:.2e}")
 
 
 Slope = Callable[[FloatArray], FloatArray]
