@@ -20,6 +20,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
@@ -150,7 +151,7 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
     picture = BytesIO()
     drawn.savefig(picture, dpi=110)
     plt.close(drawn)
-    Image.open(picture).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(out, optimize=True)
+    Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(out, optimize=True)
 
 
 def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
@@ -173,8 +174,9 @@ def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
     ax.scatter(*at.T, s=18, color=[marked.get(name, "0.3") for name in topology.nodes], zorder=3)
     for name, place in zip(topology.nodes, at, strict=True):
         if name in marked or into[topology.node(name)] >= 0.15:
-            text = {"xytext": (3, 4), "textcoords": "offset points", "fontsize": 7, "zorder": 4}
-            ax.annotate(name, place, color=marked.get(name, "0.2"), **text)
+            text = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7.5, "zorder": 5}
+            halo = [withStroke(linewidth=2, foreground="white")]
+            ax.annotate(name, place, color=marked.get(name, "0.2"), path_effects=halo, **text)
     ax.margins(0.12)
     if np.abs(at[:, 1]).max() < 80:  # latitudes: a degree of longitude is shorter than one of them
         ax.set_aspect(1.0 / np.cos(np.radians(at[:, 1].mean())))

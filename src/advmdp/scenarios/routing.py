@@ -51,7 +51,7 @@ and ``rivals``, other traffic that queue and load give way to:  x -> (1 - streng
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any, Literal, Protocol
 
@@ -65,7 +65,7 @@ from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.policy import checked_policy, uniform_policy
-from advmdp.scenarios.base import Accounted, Scenario, drift, positive, recorded
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, drift, positive, recorded
 from advmdp.scenarios.link_costs import COSTS, costs_from_file
 from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.streams import stream_key, uniforms
@@ -227,22 +227,18 @@ def scenario(
     episodes = None if given is None else len(given.times)
 
     def losses_from(seed: int) -> Losses:
-        if given is not None:
-            return Accounted(
-                mdp.skeleton, items, quantities, recorded(_priced(given.values, mix)), several, 0.0, episodes
-            )
-        costs = generated_costs(net.topology, seed, period, day, bursts, rivals, strength)
-        if rivals == "answer":
-            return Answering(
-                mdp,
-                link,
-                len(net.topology.links),
-                items,
-                quantities,
-                lambda *place: _priced(costs(*place), mix),
-                several,
-            )
-        return Accounted(mdp.skeleton, items, quantities, lambda *place: _priced(costs(*place), mix), several)
+        costs: Costs | UnitCosts = (
+            recorded(given.values)
+            if given is not None
+            else generated_costs(net.topology, seed, period, day, bursts, rivals, strength)
+        )
+
+        def priced(*place: Any) -> FloatArray:
+            return _priced(costs(*place), mix)
+
+        if rivals == "answer" and given is None:
+            return Answering(mdp, partial(by_link, link, len(net.topology.links)), items, quantities, priced, several)
+        return Accounted(mdp.skeleton, items, quantities, priced, several, 0.0, episodes)
 
     losses_from(0)  # what is wrong with the parameters is said now
     single = [kind for kind, weight in zip(kinds, mix, strict=True) if weight == 1.0] if mix is not None else []
@@ -295,7 +291,7 @@ def _ends(topology: Topology, source: str | None, destination: str | None) -> tu
     begin, end = (None if name is None else topology.nodes[topology.node(str(name))] for name in (source, destination))
     if end is None:
         starts = topology.nodes if begin is None else (begin,)
-        found = [(length, a, b) for a in starts for b, length in ways_from(graph, a).items()]
+        found = ((length, a, b) for a in starts for b, length in ways_from(graph, a).items())
         _, begin, end = max(found, key=lambda way: way[0])
     back: dict[str, int] = ways_from(graph.reverse(copy=False), end)
     if begin is None:
@@ -365,19 +361,19 @@ class Answering(Accounted):
     def __init__(
         self,
         mdp: MDP,
-        link: NDArray[np.int64],
-        links: int,
+        flow: Callable[[FloatArray], FloatArray],
         items: NDArray[np.int64],
         quantities: FloatArray,
-        costs: Callable[[int, int, FloatArray], FloatArray],
+        costs: Costs,
         dimensions: int | None,
     ) -> None:
+        """``flow`` is by link how often an occupancy measure uses it; ``costs`` are told the pressure that makes."""
         super().__init__(mdp.skeleton, items, quantities, lambda *_: np.empty(0), dimensions)
-        self._mdp, self._link, self._links, self._answer = mdp, link, links, costs
+        self._mdp, self._flow, self._answer = mdp, flow, costs
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        pressure = np.array([self._share(t, policies) for t in range(first, stop)])
-        return self._accounted(self._answer(first, stop, pressure))
+        shares = [self._share(t, policies) for t in range(first, stop)]
+        return self._accounted(self._answer(first, stop, np.array(shares) if shares else None))
 
     def _share(self, t: int, policies: Policies | None) -> FloatArray:
         """By link, the share of the flow of the episode before t that went over it."""
@@ -386,8 +382,7 @@ class Answering(Accounted):
             policy = uniform_policy(sk) if t == 0 else checked_policy(sk, policies[t - 1])  # type: ignore[index]
         except (LookupError, TypeError):
             raise InputError("policies", f"nothing for episode {t - 1}", "the policy played in it") from None
-        uses = by_link(self._link, self._links, occupancy(self._mdp, policy))
-        return np.minimum(uses, 1.0)  # a packet may go over a link twice
+        return np.minimum(self._flow(occupancy(self._mdp, policy)), 1.0)  # a packet may go over a link twice
 
 
 def generated_costs(
@@ -415,7 +410,7 @@ def generated_costs(
     def costs(first: int, stop: int, pressure: FloatArray | None = None) -> FloatArray:
         t = np.arange(stop - first)[:, None]
         queue = drift(queues, period, m, first, stop)
-        load = (0.5 + 0.5 * height) * _wave((first % day + t) / day + phase)
+        load = (0.5 + 0.5 * height) * _wave((first % day + t) % day / day + phase)
         if rivals == "alternate":
             pressure = ((first % 2 + t) % 2 == (half < 0.5)).astype(np.float64)
         if pressure is not None:
