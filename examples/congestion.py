@@ -1,7 +1,7 @@
 """Everybody routes at once: a real network with its demands, and who flaps.
 
-    python examples/congestion.py                              SNDlib's nobel-germany: two minutes
-    python examples/congestion.py --load 0.4                   a network with room, where counting hops is enough
+    python examples/congestion.py                              SNDlib's nobel-germany: half a minute
+    python examples/congestion.py --load 0.3                   a network with room, where it does not pay
     python examples/congestion.py --topology sndlib/abilene    another network of SNDlib
     python examples/congestion.py --topology sndlib/geant --pairs 100
 
