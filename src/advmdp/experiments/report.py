@@ -8,9 +8,7 @@ policy forbids every request, and every script but that one; all text that comes
 
 import json
 import shlex
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from os import PathLike
@@ -27,6 +25,9 @@ from advmdp.experiments.results import SETTING, Results
 from advmdp.experiments.toml_text import toml_text
 from advmdp.experiments.wording import exact, number, plural, setting_name
 from advmdp.files import write_bytes
+from advmdp.pages import policy_hash
+from advmdp.pages import row as row_of
+from advmdp.pages import table as table_of
 
 __all__ = ["write_report"]
 
@@ -71,12 +72,8 @@ def report(results: Results) -> str:
         runs=_runs(results),
         manifest=_manifest(results),
         data=_data(results),
-        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
+        style=style, style_hash=policy_hash(style), script=script, script_hash=policy_hash(script),
     )  # fmt: skip
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _about(results: Results) -> str:
@@ -156,8 +153,8 @@ def _final(results: Results, table: pl.DataFrame) -> str:
             interval = f"{number(row['low'])} to {number(row['high'])}" if row["low"] is not None else "one seed"
             cells = [row["seeds"], number(row["regret"]), interval, number(row["regret"] / row["horizon"])]
             cells += [number(row[name]) for name in ("loss", "comparator", "bound", "epochs")]
-            body.append(_row(_learner(results, row["label"]), cells))
-        parts.append(_table(head, body, setting_name(results, key), i))
+            body.append(row_of(_learner(results, row["label"]), cells))
+        parts.append(table_of(head, body, setting_name(results, key), i))
     note = "Means over seeds, the least regret first. The bound is what the learner guarantees, where it does."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
@@ -173,8 +170,8 @@ def _pairs(results: Results, table: pl.DataFrame) -> str:
         pairs = sorted(
             map(_turned, rows.iter_rows(named=True)), key=lambda pair: (ranks[i][pair[0]], ranks[i][pair[1]])
         )
-        body = [_row(_learner(results, one), cells, _learner(results, other)) for one, other, cells in pairs]
-        parts.append(_table(head, body, setting_name(results, key), i, texts=2))
+        body = [row_of(_learner(results, one), cells, _learner(results, other)) for one, other, cells in pairs]
+        parts.append(table_of(head, body, setting_name(results, key), i, texts=2))
     note = "Differences of regret, seed by seed. An interval that holds 0 leaves open who is better."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
@@ -228,7 +225,7 @@ def _certificates(table: pl.DataFrame) -> str:
         return "<p>No run is finished.</p>"
     projection, comparator = table["projection_gap"].max(), table["comparator_gap"].max()
     worst = table.group_by("label", maintain_order=True).agg(pl.max("projection_gap", "comparator_gap"))
-    body = [_row(escape(label), [exact(a), exact(b)]) for label, a, b in worst.iter_rows()]
+    body = [row_of(escape(label), [exact(a), exact(b)]) for label, a, b in worst.iter_rows()]
     text = (
         f"Every projection that a learner made was solved, with a proof that no other point is closer by more than "
         f"{exact(projection)}. The best fixed policy, which regret is measured against, is "
@@ -239,7 +236,7 @@ def _certificates(table: pl.DataFrame) -> str:
         )
     )
     head = ["learner", "largest gap of a projection", "largest gap of the comparator"]
-    return f"<p>{text}</p>" + _table(head, body, "The worst over all settings, seeds and episodes")
+    return f"<p>{text}</p>" + table_of(head, body, "The worst over all settings, seeds and episodes")
 
 
 def _runs(results: Results) -> str:
@@ -255,7 +252,7 @@ def _runs(results: Results) -> str:
     for row in results.runs.iter_rows(named=True):
         cells = [number(row[name]) for name in numbers] + [exact(row[name]) for name in gaps]
         body.append(f"<tr>{_which(row)}{''.join(f'<td>{cell}</td>' for cell in cells)}{_id(row)}</tr>")
-    return _table(head, body, f"{plural(len(body), 'run')}; a run is told by the hash at its end", texts=3)
+    return table_of(head, body, f"{plural(len(body), 'run')}; a run is told by the hash at its end", texts=3)
 
 
 def _which(row: dict[str, Any]) -> str:
@@ -329,28 +326,3 @@ def _by_setting(results: Results, frame: pl.DataFrame) -> Iterator[tuple[int, tu
 
 def _learner(results: Results, label: str) -> str:
     return f'<span class="dot {_look(results.labels.index(label))}"></span>{escape(label)}'
-
-
-def _row(first: str, cells: Iterable[object], second: str = "") -> str:
-    more = f'<td class="text">{second}</td>' if second else ""
-    rest = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr><th scope="row" class="text">{first}</th>{more}{rest}</tr>'
-
-
-def _table(
-    head: Sequence[str],
-    body: Sequence[str],
-    caption: str,
-    setting: int | None = None,
-    texts: int = 1,
-) -> str:
-    """A table that scrolls where it is too wide, by keyboard too; the first columns are text."""
-    cells = "".join(
-        f'<th scope="col"{" class=text" if i < texts else ""}>{escape(name)}</th>' for i, name in enumerate(head)
-    )
-    only = "" if setting is None else f' data-setting="{setting}"'
-    shown = escape(caption)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{shown}"{only}><table>'
-        f"<caption>{shown}</caption><thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
-    )

@@ -70,7 +70,7 @@ from advmdp.scenarios.link_costs import COSTS, costs_from_file
 from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.streams import stream_key, uniforms
 
-__all__ = ["Routing", "generated_costs", "scenario"]
+__all__ = ["DELIVERED", "KM_PER_MS", "LOST", "Routing", "by_link", "generated_costs", "network", "scenario"]
 
 PACKAGES = ("networkx", "topohub")
 """What a world is read with, whose versions count."""
@@ -157,6 +157,12 @@ class Network:
         for place in sorted(places, reverse=True):
             yield (self.name(self.hops, place), "end", "end", 1.0), DELIVERED
 
+    def mdp(self) -> tuple[MDP, NDArray[np.int64]]:
+        """The loop-free MDP, and of each of its transitions the link, LOST or, where it waits, DELIVERED."""
+        steps = list(self.steps())
+        made = MDP.from_steps([row for row, _ in steps])
+        return made, _aligned(made, steps)
+
     def outcomes(self, hop: int, place: int) -> Iterator[tuple[str, int, float, int]]:
         """(action, where it leads, probability, link) for all that may happen."""
         if place in ENDS:
@@ -208,10 +214,8 @@ def scenario(
     them with ``scale``, and the parameters of the generator do not matter; the objective is then "worst" of the
     kinds of cost in the file, or its only one.
     """
-    net = _network(topology_from(topology), source, destination, hops, deflection, loss, world)
-    steps = list(net.steps())
-    mdp = MDP.from_steps([row for row, _ in steps])
-    link = _aligned(mdp, steps)
+    net = network(topology_from(topology), source, destination, hops, deflection, loss, world)
+    mdp, link = net.mdp()
     price = float(net.hops) if penalty is None else positive("penalty", penalty)
     if price < 1.0:
         raise InputError("penalty", f"{penalty!r}", "a number, 1 or more: a link may cost as much")
@@ -258,7 +262,7 @@ def scenario(
     )
 
 
-def _network(
+def network(
     topology: Topology,
     source: str | None,
     destination: str | None,
@@ -267,6 +271,7 @@ def _network(
     loss: float,
     world: int,
 ) -> Network:
+    """How a packet moves; what is open, and what the numbers are, as in :func:`scenario`."""
     if ends := [name for name in topology.nodes if name in ENDS.values()]:
         raise InputError(f"{topology.name}, node {ends[0]}", "a name that states have", "another label")
     begin, end, ways = _ends(topology, source, destination)
