@@ -1,4 +1,4 @@
-"""Parts of HTML pages that need nothing else: tables that scroll, and what a content security policy knows a text by."""
+"""Parts of HTML pages that need nothing else: tables that scroll, and how a content security policy knows a text."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence

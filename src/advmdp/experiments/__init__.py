@@ -1,7 +1,8 @@
 """Experiments: a spec becomes runs, runs are played here or on Ray, a store keeps them, a report shows them.
 
 spec.py       what is to be run: a TOML file, checked field by field
-runs.py       one run: its identity, its world, losses and learner, and how it is played into its folder
+making.py     what the tables of a spec become: worlds, losses, criteria
+runs.py       one run: its identity, its learner, and how it is played into its folder
 store.py      the folder of an experiment: which runs are finished, failed or under way
 engines.py    who plays: processes of this machine
 ray_engine.py who plays: a Ray cluster
