@@ -166,7 +166,7 @@ def main() -> None:
     console.print(table)
     if arguments.out:
         draw(played, scale, arguments.out)
-        console.print(f"picture: {arguments.out}")
+        console.print(f"picture: {arguments.out}", soft_wrap=True)
 
 
 if __name__ == "__main__":

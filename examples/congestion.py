@@ -71,7 +71,7 @@ def main() -> None:
     console.print(table(course))
     for text in sentences(course):
         console.print(text)
-    console.print(f"The network, episode by episode: {page}")
+    console.print(f"The network, episode by episode: {page}", soft_wrap=True)
 
 
 if __name__ == "__main__":
