@@ -1,9 +1,13 @@
 """A small experiment, played here and now: two losses, three learners, one named in HTML, a run that failed."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from advmdp.experiments.engines import Player, play_task
+from advmdp.experiments.results import CURVES
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec, checked_spec
@@ -47,3 +51,18 @@ def spoil(root: Path, spec: Spec) -> None:
             folder = Store(root).folder(run)
             (folder / MANIFEST).unlink()
             (folder / TRACEBACK).write_text(f"Traceback (most recent call last):\n  ...\n{WHY}\n")
+
+
+@dataclass
+class Played:
+    """A game of one episode and little more than its regret."""
+
+    seed: int
+    regret: float
+    gap: float = 0.0
+    episodes: int = 1
+
+    @property
+    def curve(self) -> pl.DataFrame:
+        numbers = dict.fromkeys(CURVES, self.regret) | {"projection_gap": self.gap, "epochs": 1}
+        return pl.DataFrame({"episode": [1], **{name: [value] for name, value in numbers.items()}})

@@ -9,20 +9,24 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from importlib.metadata import version
+from io import StringIO
 from multiprocessing import active_children
 from pathlib import Path
+from shutil import copytree
 
 import gymnasium
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import advmdp as am
 from advmdp.cli import app
 from advmdp.experiments.command import GROUPS
-from advmdp.experiments.engines import Event, Player, Task, processes
+from advmdp.experiments.engines import THREADS, Event, Player, Task, processes
 from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
@@ -85,7 +89,23 @@ TABLES = {
     "horizons": [10],
 }
 WRONG = [
-    ({"seeds": -1}, "spec.toml, seeds: -1"),
+    ({"seeds": -1}, "spec.toml, seeds: -1; expected a number of seeds, 1 to 1,000,000, or a list of them"),
+    ({"seeds": True}, "spec.toml, seeds: True; expected a number of seeds"),
+    ({"seeds": 10**10}, "spec.toml, seeds: 10000000000; expected a number of seeds"),
+    ({"horizons": [10**20]}, "spec.toml, horizons.0: 100000000000000000000; .*less than or equal"),
+    ({"losses": [{"kind": "stochastic", "noise": True}]}, "spec.toml, losses.0.noise: True; .*number"),
+    ({"losses": [{"kind": "switching", "period": 1, "gap": "0.8"}]}, "spec.toml, losses.0.gap: '0.8'; .*number"),
+    ({"losses": [{"kind": "replay", "file": "x", "rescale": [0.0, np.inf]}]}, "losses.0.rescale.*inf; .*finite"),
+    ({"learners": [{"name": "UCOREPS", "eta": np.inf}]}, "spec.toml, learners.0.eta: inf; expected text, .*finite"),
+    ({"learners": [{"name": "UCOREPS", "eta": date(2020, 1, 1)}]}, "learners.0.eta: 2020-01-01; expected text"),
+    ({"worlds": [{"kind": "scenario", "name": "routing", "hops": np.inf}]}, "worlds.0.hops: inf; .*finite number"),
+    (
+        {"worlds": [{"kind": "gymnasium", "id": "x", "steps": 1, "options": {"a": [np.nan]}}]},
+        "worlds.0.options.a.0: nan; .*finite number",
+    ),
+    ({"worlds": [{"kind": "scenario", "name": "battery", "digest": "zz"}]}, "worlds.0.digest: 'zz'; .*a file"),
+    ({"losses": [{"kind": "replay", "file": "a\0b"}]}, "losses.0.file: .*null"),
+    ({"losses": [{"kind": "replay", "file": __file__, "digest": "zz"}]}, "other contents than the digest says"),
     ({"seeds": [1, 1]}, "spec.toml, seeds: 1 twice; expected each once"),
     ({"horizons": [5, 5]}, "spec.toml, horizons: 5 twice; expected each once"),
     ({"horizons": []}, "spec.toml, horizons: "),
@@ -113,7 +133,7 @@ WRONG = [
     ),
     (
         {"worlds": [{"kind": "scenario", "name": "battery", "file": "nope.csv"}]},
-        "worlds.0.file: nope.csv .*No such file",
+        "worlds.0.file: 'nope.csv' .*No such file",
     ),
     (
         {"losses": [{"kind": "own"}]},
@@ -131,7 +151,7 @@ WRONG = [
     ),
     ({"criterion": {"kind": "risk", "alpha": 2, "c": 1}}, "spec.toml, criterion.alpha: 2; .*less than or equal to 1"),
     ({"criterion": {"kind": "mean"}}, "spec.toml, criterion: kind 'mean'; .*own, total, worst-case, risk"),
-    ({"losses": [{"kind": "replay", "file": "nope.csv"}]}, "losses.0.file: nope.csv .*No such file"),
+    ({"losses": [{"kind": "replay", "file": "nope.csv"}]}, "losses.0.file: 'nope.csv' .*No such file"),
     ({"colour": "red"}, "spec.toml, colour: .*one of name, worlds, losses, learners, horizons, seeds, criterion"),
 ]
 
@@ -158,8 +178,9 @@ def test_a_file_that_is_no_spec_is_named(tmp_path: Path, text: str | None, messa
 
 def test_what_does_not_fit_is_said_before_anything_is_played(tmp_path: Path) -> None:
     text = GOOD.replace('name = "OSSP"', 'name = "OSSP"\neta = -1.0')
-    with pytest.raises(am.InputError, match="eta: -1.0"):
-        run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
+    path = spec_file(tmp_path, text)
+    with pytest.raises(am.InputError, match=f"^{re.escape(str(path))}, learners.1, eta: -1.0; expected"):
+        run_experiment(read_spec(path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -200,7 +221,8 @@ def test_an_environment_of_gymnasium_is_played_with_its_rewards_and_with_other_l
         ({"id": "FrozenLak-v1"}, "FrozenLak-v1.*Did you mean: `FrozenLake`"),
         ({"options": {"slippery": True}}, "unexpected keyword argument 'slippery'"),
         ({"options": {"map_name": "5x5"}}, "5x5"),
-        ({"id": "CartPole-v1"}, "CartPoleEnv, which has no tabular model"),
+        ({"id": "CartPole-v1"}, "spec.toml, worlds.0, env: CartPoleEnv, which has no tabular model"),
+        ({"id": "nomodule:Foo-v1"}, "nomodule"),
     ],
 )
 def test_an_environment_that_cannot_be_had_is_told_before_anything_is_played(change: dict, message: str) -> None:
@@ -244,15 +266,31 @@ def test_the_file_of_a_scenario_counts_by_what_is_in_it(tmp_path: Path) -> None:
 def test_a_recording_shorter_than_a_horizon_is_told_before_anything_is_played(tmp_path: Path) -> None:
     (tmp_path / "weeks.csv").write_text("order,hold,waste,short\n" + "0.8,0.1,0.3,2.5\n" * 11)
     table = {"worlds": [{"kind": "scenario", "name": "inventory", "file": "weeks.csv"}], **OWN}
-    with pytest.raises(am.InputError, match="horizons: 12; expected at most 11"):
+    with pytest.raises(am.InputError, match="spec.toml, horizons: 12; expected at most 11"):
         run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("damage", ["npy", "cut", "empty", "other"])
+def test_a_world_that_cannot_be_read_is_told_in_one_line(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "world.npz"
+    np.savez(path, **{"other" if damage == "other" else "transition": np.full((2, 2, 2), 0.5)})
+    if damage == "npy":
+        np.save(tmp_path / "world", np.ones(3))
+        (tmp_path / "world.npy").rename(path)
+    elif damage != "other":
+        path.write_bytes(path.read_bytes()[:100] if damage == "cut" else b"")
+    table = {**TABLES, "worlds": [{"kind": "time-expanded", "file": "world.npz", "steps": 2}]}
+    with pytest.raises(am.InputError, match=r"worlds.0, .*world.npz: .*expected an .npz file"):
+        run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
 # Identity
 
 
-def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else() -> None:
+def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def identity(**change: object) -> str:
         return runs_of(checked_spec({**TABLES, **change}, "spec.toml", Path()))[0].identity
 
@@ -266,6 +304,17 @@ def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else()
         identity(worlds=[{"kind": "random", "layers": [1, 3, 1], "actions": 2, "seed": 5}]),
     ]  # fmt: skip
     assert len({same, *others}) == 8
+    monkeypatch.setattr(am, "__version__", "another")
+    assert identity() != same
+
+
+def test_a_learner_optimises_the_criterion_where_it_can() -> None:
+    risk = {"kind": "risk", "alpha": 0.5, "c": 2.0}
+    learners = [{"name": "OREPS"}, {"name": "OREPS", "label": "b", "feedback": "bandit"}, {"name": "FollowLeader"}]
+    runs = runs_of(checked_spec({**TABLES, "learners": learners, "criterion": risk}, "spec.toml", Path()))
+    made = [run.make_learner(run.make_world()).criterion for run in runs]
+    assert made == [am.Risk(0.5, 2.0), am.TotalLoss(), am.TotalLoss()]
+    assert {run.make_criterion() for run in runs} == {am.Risk(0.5, 2.0)}
 
 
 def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
@@ -385,15 +434,20 @@ def test_killed_at_random_moments_and_resumed_the_store_is_the_same(tmp_path: Pa
     assert contents(out) == contents(tmp_path / "undisturbed")
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal.Signals) -> None:
+    """Right after its first checkpoint, when none is due yet."""
     path, out = spec_file(tmp_path, LONG), tmp_path / "out"
-    process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
+    process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.5)
     wait_for_checkpoint(out, process)
-    process.send_signal(signal.SIGINT)
+    (checkpoint,) = out.rglob("checkpoint.npz")
+    before = checkpoint.stat().st_mtime_ns
+    process.send_signal(stop)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "--resume goes on" in errors.replace("\n", " ")
     assert "Traceback" not in errors
+    assert checkpoint.stat().st_mtime_ns > before
     assert run_experiment(read_spec(path), out, resume=True).good
 
 
@@ -433,7 +487,7 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
     recorded(tmp_path, 300)
     path = spec_file(tmp_path, f'{FAILING}\n[[losses]]\nkind = "stochastic"\n')
     spec, out = read_spec(path), tmp_path / "out"
-    monkeypatch.setattr("advmdp.experiments.command.processes", spoiling)
+    monkeypatch.setattr("advmdp.experiments.engines.processes", spoiling)
     done = CliRunner().invoke(app, ["run", str(path), "-o", str(out)])
     assert done.exit_code == 1
     assert done.stderr.count("failed: ") == 6
@@ -501,7 +555,7 @@ def test_one_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_the_same_run_under_two_labels_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace('name = "FPOP"\nlabel = "perturbed"', 'name = "OSSP"\nlabel = "again"')
-    with pytest.raises(am.InputError, match="'OSSP' and 'again' are the same run"):
+    with pytest.raises(am.InputError, match="'OSSP' in worlds.0 and 'again' in worlds.0 are the same run"):
         run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
 
 
@@ -511,6 +565,59 @@ def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) 
     recorded(tmp_path, 301)
     with pytest.raises(am.InputError, match="a file that has changed since the spec was read"):
         run_experiment(spec, tmp_path / "out")
+
+
+def test_a_damaged_checkpoint_is_as_good_as_none(played: tuple[Path, Path], tmp_path: Path) -> None:
+    path, reference = played
+    run = runs_of(read_spec(path))[0]
+    folder = Store(tmp_path / "out").folder(run)
+    folder.mkdir(parents=True)
+    (folder / "checkpoint.npz").write_bytes(b"PK half of a zip")
+    assert run_experiment(read_spec(path), tmp_path / "out").good
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+def test_what_a_kill_left_beside_a_finished_run_is_removed(played: tuple[Path, Path], tmp_path: Path) -> None:
+    path, reference = played
+    out = tmp_path / "out"
+    copytree(reference, out)
+    (Store(out).folder(runs_of(read_spec(path))[0]) / ".curve.parquet.77.part").write_text("half")
+    run_experiment(read_spec(path), out, resume=True)
+    assert contents(out) == contents(reference)
+
+
+def test_processes_share_the_cores_and_sum_with_one_thread() -> None:
+    """How many threads a sum is divided between shows in its last digits, so it may not depend on -j."""
+    with processes(2):
+        for child in active_children():
+            words = Path(f"/proc/{child.pid}/environ").read_text().split("\0")
+            told = dict(word.split("=", 1) for word in words if "=" in word)
+            part = str(max(1, len(os.sched_getaffinity(0)) // 2))
+            assert [told[name] for name in THREADS] == [part, part, "1", "1", "1"]
+    assert not active_children()
+
+
+def test_large_worlds_have_the_same_bytes_with_one_process_and_two(tmp_path: Path) -> None:
+    table = {
+        "worlds": [{"kind": "random", "layers": [1, 90, 90, 1], "actions": 6}],
+        "losses": [{"kind": "stochastic"}],
+        "criterion": {"kind": "risk", "alpha": 0.5, "c": 2.0},
+        "learners": [{"name": "OREPS"}],
+        "horizons": [10],
+        "seeds": 2,
+    }
+    spec = checked_spec(table, "spec.toml", tmp_path)
+    for jobs in (1, 2):
+        assert run_experiment(spec, tmp_path / f"j{jobs}", jobs=jobs).good
+    assert contents(tmp_path / "j1") == contents(tmp_path / "j2")
+
+
+def test_a_bar_for_each_run_and_one_for_all_are_shown_on_a_terminal(tmp_path: Path) -> None:
+    said = StringIO()
+    console = Console(file=said, force_terminal=True, width=100)
+    run_experiment(read_spec(spec_file(tmp_path)), tmp_path / "out", console=console)
+    for words in ("all runs", "UCOREPS, seed 0", "perturbed, seed 1", "6 of 6"):
+        assert words in said.getvalue()
 
 
 def test_a_second_process_changes_nothing(tmp_path: Path) -> None:

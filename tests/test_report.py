@@ -18,7 +18,7 @@ from advmdp.experiments.report import report, write_report
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import checked_spec
 from advmdp.experiments.toml_text import toml_text
-from tests.stores import HTML, WHY, make_store, small_spec
+from tests.stores import HTML, WHY, Played, make_store, small_spec
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -310,3 +310,24 @@ def test_many_settings_unfold(tmp_path: Path) -> None:
     text = report(am.Results(make_store(tmp_path / "many", small_spec(seeds=1, horizons=[2], losses=losses))))
     assert "<summary>2 more settings</summary>" in text
     assert "stochastic (noise 0.7) losses, 2 episodes" in text
+
+
+def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
+    hard = [10.0, 20.0, 1000.0, 2000.0]
+    games = {"a": [Played(s, hard[s] + 5) for s in (0, 1)], "b": [Played(s, hard[s]) for s in range(4)]}
+    results = am.Results.of_games(games)
+    _, ((_, text),) = findings(results, results.table(), 0.95)
+    assert text.startswith("b has the least regret, 15 on average over 2 seeds")
+    assert "That is 5 (25%) less than a" in text
+    assert text.endswith("Only the 2 seeds that all learners have finished count here.")
+
+
+@in_browser
+def test_a_long_label_is_broken_and_not_the_page(browser: Any, tmp_path: Path) -> None:
+    learners = [{"name": "Uniform", "label": "W" * 120}, {"name": "ReplayLast"}]
+    page = write_report(make_store(tmp_path / "long", small_spec(seeds=2, horizons=[2], learners=learners)))
+    for width in (1366, 390):
+        show(browser, page, width)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        wide = "return [...document.querySelectorAll('ul.findings li')].every((e) => e.scrollWidth <= e.clientWidth)"
+        assert browser.execute_script(wide)

@@ -13,7 +13,8 @@ import pytest
 
 import advmdp as am
 from advmdp.experiments.results import SETTING
-from tests.stores import FAILED, HTML, WHY, make_store, small_spec
+from advmdp.experiments.spec import checked_spec
+from tests.stores import FAILED, HTML, WHY, Played, make_store, small_spec
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +208,37 @@ def test_bad_arguments_are_refused(results: am.Results) -> None:
     for arguments in ({"level": 1.0}, {"resamples": 0}, {"seed": -1}, {"of": "colour"}):
         with pytest.raises(am.InputError):
             results.regret(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("label", ["*", "^.*$", "seed", "regret", "", "label"])
+def test_a_label_may_be_any_text(label: str) -> None:
+    one = [Played(seed, regret) for seed, regret in ((0, 4.0), (1, 8.0), (2, 1.0))]
+    other = [Played(seed, regret) for seed, regret in ((2, 1.0), (1, 5.0), (5, 9.0))]
+    (row,) = am.Results.of_games({label: one, "other": other}).comparisons().iter_rows(named=True)
+    assert (row["label"], row["other"], row["seeds"]) == (label, "other", 2)
+    assert (row["difference"], row["won"]) == (1.5, 0.25)  # 3 more on seed 1, a tie on seed 2
+
+
+def test_a_table_has_the_worst_certificate() -> None:
+    results = am.Results.of_games({"a": [Played(0, 1.0, gap=1e-9), Played(1, 1.0, gap=1e-7), Played(2, 1.0)]})
+    assert results.table()["projection_gap"].to_list() == [1e-7]
+
+
+def test_files_of_one_name_in_two_folders_are_two_settings(tmp_path: Path) -> None:
+    losses = []
+    for i, name in enumerate(("a", "b")):
+        (tmp_path / name).mkdir()
+        rows = np.random.default_rng(i).random((2, am.Skeleton.dense([1, 3, 3, 1], 2).num_pairs))
+        pl.DataFrame(rows).write_csv(tmp_path / name / "rows.csv")
+        losses.append({"kind": "replay", "file": str(tmp_path / name / "rows.csv")})
+    spec = small_spec(seeds=2, horizons=[2], losses=losses, learners=[{"name": "Uniform"}])
+    results = am.Results(make_store(tmp_path / "out", spec))
+    assert results.settings["losses"].to_list() == ["replay (file rows.csv) #1", "replay (file rows.csv) #2"]
+    assert results.table()["seeds"].to_list() == [2, 2]
+
+
+def test_worlds_that_differ_in_how_a_number_is_written_are_two(tmp_path: Path) -> None:
+    worlds = [{"kind": "scenario", "name": "battery", "spikes": spikes} for spikes in (0, 0.0)]
+    table = {"worlds": worlds, "learners": [{"name": "Uniform"}], "horizons": [2], "seeds": 2}
+    results = am.Results(make_store(tmp_path / "out", checked_spec(table, "spec", tmp_path)))
+    assert results.settings["world"].to_list() == ["battery #1", "battery #2"]

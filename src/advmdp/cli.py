@@ -1,16 +1,19 @@
 """The command line, thin: each command reads its options and calls the library."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 import advmdp
+
+if TYPE_CHECKING:
+    from advmdp.experiments.engines import Engine
 
 __all__ = ["app"]
 
@@ -44,7 +47,7 @@ def _told_plainly() -> Iterator[None]:
     """Errors of ours are for people: one line and exit code 1, no traceback."""
     try:
         yield
-    except advmdp.AdvMDPError as error:
+    except (advmdp.AdvMDPError, OSError) as error:  # such as a file that may not be read
         Console(stderr=True).print(f"[red]error[/]: {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from None
 
@@ -74,7 +77,8 @@ def demo(
     from advmdp.demo import run
 
     with _told_plainly():
-        run(out, episodes, seed, Console())
+        if not run(out, episodes, seed, Console()):
+            raise typer.Exit(1)
 
 
 @app.command(epilog="Example:  advmdp verify --episodes 20000 --runs 200")
@@ -114,18 +118,35 @@ def run(
     checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints of a run.")] = 20.0,
 ) -> None:
     """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
-    from advmdp.experiments import command
-
     with _told_plainly():
         if dry_run:
+            from advmdp.experiments import command
+
             command.plan(spec, out, jobs or 1, Console())
             return
-        good = command.play(
-            spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine.value, address=address,
-            checkpoint_seconds=checkpoint_every, console=Console(stderr=True),
-        )  # fmt: skip
+        with _opened(engine, address, jobs) as opened:
+            from advmdp.experiments import command
+
+            good = command.play(
+                spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=opened,
+                checkpoint_seconds=checkpoint_every, console=Console(stderr=True),
+            )  # fmt: skip
         if not good:
             raise typer.Exit(1)
+
+
+@contextmanager
+def _opened(engine: EngineName, address: str | None, jobs: int | None) -> "Iterator[Engine]":
+    """The engine; processes of this machine start before all else, and import the library while this one does."""
+    if engine is EngineName.local:
+        from advmdp.experiments.engines import processes
+
+        with processes(jobs or 1) as play_all:
+            yield lambda at_once: nullcontext(play_all)
+    else:
+        from advmdp.experiments.ray_engine import make_engine
+
+        yield make_engine(address, jobs)
 
 
 @app.command(epilog="Example:  advmdp report runs/first -o first.html")

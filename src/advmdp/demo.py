@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from advmdp import bounds, losses, plot
+from advmdp.errors import InputError
 from advmdp.experiments.report import write_report
 from advmdp.experiments.results import Results
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.spec import Spec, checked_spec
+from advmdp.experiments.store import INDEX
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import best_response, occupancy
 from advmdp.policy import uniform_policy
@@ -57,15 +60,21 @@ def make_spec(episodes: int, seed: int) -> Spec:
     return checked_spec(table, "demo", Path())
 
 
-def run(out: Path, episodes: int, seed: int, console: Console) -> None:
+def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
     """Play it into the folder ``out``; the table to ``console``, with the paths of the report and of a picture."""
-    mdp = world(seed)
+    mdp, spec = world(seed), make_spec(episodes, seed)
+    if (out / INDEX).exists() and Results(out).name != spec.name:
+        raise InputError(f"{out}", f"the experiment {Results(out).name!r} is there", "another folder")
     console.print(f"[bold]A world the player must cross again and again[/]: {mdp}")
     jobs = min(2, len(os.sched_getaffinity(0)))
-    run_experiment(make_spec(episodes, seed), out, jobs=jobs, resume=True, console=console)
+    summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
     console.print(_table(Results(out), episodes))
-    console.print(f"Where the probability goes: [bold]{draw(mdp, seed, out)}[/]", soft_wrap=True)
-    console.print(f"The report, to open in a browser: [bold]{write_report(out)}[/]", soft_wrap=True)
+    for what, path in (
+        ("Where the probability goes", draw(mdp, seed, out)),
+        ("The report, to open in a browser", write_report(out)),
+    ):
+        console.print(f"{what}: [bold]{escape(str(path))}[/]", soft_wrap=True)
+    return summary.good
 
 
 def _table(results: Results, episodes: int) -> Table:

@@ -1,6 +1,7 @@
 """What ``advmdp run`` and ``advmdp list`` say: a plan, a summary, a catalogue."""
 
 import inspect
+import signal
 from importlib import import_module
 from pathlib import Path
 
@@ -9,11 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from advmdp.errors import InputError
-from advmdp.experiments.engines import Engine, processes
+from advmdp.experiments.engines import Engine
 from advmdp.experiments.runner import estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store
+from advmdp.experiments.wording import plural
 from advmdp.learners.base import LEARNERS, learner_class
 from advmdp.scenarios import SCENARIOS, scenario_parameters
 
@@ -59,34 +61,28 @@ def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
 
 
 def play(
-    path: Path, out: Path, *, jobs: int | None, resume: bool, fail_fast: bool, engine: str, address: str | None,
-    checkpoint_seconds: float, console: Console,
+    path: Path, out: Path, *, jobs: int, resume: bool, fail_fast: bool, engine: Engine, checkpoint_seconds: float,
+    console: Console,
 ) -> bool:  # fmt: skip
     """Play it, and say what became of it; whether every run has its result."""
     spec = read_spec(path)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers stop what they run with it
     try:
         summary = run_experiment(
-            spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=_engine(engine, address, jobs),
-            console=console, checkpoint_seconds=checkpoint_seconds,
+            spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine, console=console,
+            checkpoint_seconds=checkpoint_seconds,
         )  # fmt: skip
     except KeyboardInterrupt:
-        console.print(f"stopped; the same command with --resume goes on from the checkpoints in {out}")
+        console.print(f"stopped; the same command with --resume goes on from the checkpoints in {escape(str(out))}")
         return False
     kept = f", {summary.kept:,} kept from before" if summary.kept else ""
-    console.print(f"{summary.finished:,} runs played{kept}: [bold]{escape(str(out))}[/]", highlight=False)
+    console.print(f"{plural(summary.finished, 'run')} played{kept}: [bold]{escape(str(out))}[/]", highlight=False)
     if summary.left_over:
-        console.print(f"{len(summary.left_over):,} runs of another spec are left in {out}/runs, untouched")
+        left = plural(len(summary.left_over), "run")
+        console.print(f"left untouched in {escape(str(out))}/runs: {left} of another spec")
     for folder, why in summary.failed.items():
         console.print(f"[red]failed[/]: {escape(folder)}: {escape(why)} (traceback.txt there)", soft_wrap=True)
     return summary.good
-
-
-def _engine(name: str, address: str | None, at_once: int | None) -> Engine:
-    if name == "local":
-        return processes
-    from advmdp.experiments.ray_engine import make_engine
-
-    return make_engine(address, at_once)
 
 
 def catalogue(what: str | None, console: Console) -> None:

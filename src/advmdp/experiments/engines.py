@@ -6,7 +6,8 @@ happen.  All that a run draws is fixed by the run itself, so who plays it, when 
 Processes are started afresh (spawned), live for many runs, and share the cores: compiled code and Polars in each get
 their part of them.  (A script that calls this must be guarded by ``if __name__ == "__main__"``, or every process would
 run it again.)  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
-if that one dies too.  They start when the engine is opened, and import the library while the spec is being tried out.
+if that one dies too.  They start when the engine is opened, and get ready while the spec is being read and tried out;
+so this module imports the library where it is used, and can be had before the rest.
 """
 
 import json
@@ -28,12 +29,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from advmdp.errors import StorageError
-from advmdp.experiments.runs import TRACEBACK, Run, play_run
-from advmdp.experiments.store import lock
 
 __all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes"]
 
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+SHARED = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
+"""Threads of which a process gets its part: results do not depend on them."""
+THREADS = (*SHARED, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Those of BLAS do change the last digits of a sum, so there is always one of these."""
 EVERY = 0.2
 """Seconds between two messages about progress."""
 LIVES = 2
@@ -66,6 +68,9 @@ Engine = Callable[[int], AbstractContextManager[Player]]
 
 def play_task(task: Task, show: Callable[[float], None]) -> Event:
     """Play it here; an error is kept beside the run, and told."""
+    from advmdp.experiments.runs import TRACEBACK, Run, play_run
+    from advmdp.experiments.store import lock
+
     folder = Path(task.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,6 +127,8 @@ def _played(workers: list[_Worker], tasks: Sequence[Task]) -> Generator[Event, N
 
 def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths: dict[int, int]) -> Iterator[Event]:
     """What a process says; or that it says nothing more."""
+    from advmdp.experiments.runs import TRACEBACK
+
     task = worker.task
     assert task is not None
     try:
@@ -180,11 +187,23 @@ def _work(pipe: Connection) -> None:
             _say(pipe, Event(task.number, "progress", done))
 
     try:
+        _get_ready()
         while True:
             task = Task(*_hear(pipe))
             _say(pipe, play_task(task, show))
     except (EOFError, ConnectionError, KeyboardInterrupt):
         sys.exit(0)
+
+
+def _get_ready() -> None:
+    """Import the library and read compiled code from the disk: a second that would be lost when there is work."""
+    from advmdp.learners.uc_o_reps import UCOREPS
+    from advmdp.losses import Stochastic
+    from advmdp.mdp import MDP
+    from advmdp.playing import play
+
+    mdp = MDP.random([1, 2, 1], 2, seed=0)
+    play(mdp, Stochastic(mdp.skeleton), UCOREPS(mdp.skeleton, horizon=1), 1)
 
 
 def _say(pipe: Connection, message: Task | Event) -> None:
@@ -215,7 +234,7 @@ def _shared_cores(jobs: int) -> Iterator[None]:
     """What processes started in here are told of threads: no more than their part of the cores."""
     part = str(max(1, len(os.sched_getaffinity(0)) // jobs))
     before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, part))
+    os.environ.update({name: part if name in SHARED else "1" for name in THREADS})
     try:
         yield
     finally:

@@ -21,16 +21,30 @@ def findings(
     ``mark`` is how a learner's label is written; all other words are ours.
     """
     shown = {label: mark(label) for label in results.every_label}
-    table = table.with_columns(pl.col("label").replace_strict(shown, return_dtype=pl.String))
-    compared = results.comparisons(level)
-    compared = compared.with_columns(pl.col("label", "other").replace_strict(shown, return_dtype=pl.String))
-    items, winners = [], []
+    compared, items, winners = results.comparisons(level), [], []
     for key, rows in table.group_by(SETTING, maintain_order=True):
         chosen = dict(zip(SETTING, key, strict=True))
-        winner, clear, text = _finding(rows, compared.filter(**chosen) if len(compared) else compared, level)
+        ranked, pairs, said = rows, compared.filter(**chosen) if len(compared) else compared, ""
+        if shared := _shared_seeds(results.runs.filter(**chosen)):
+            here = results.only(**chosen, seed=shared)
+            ranked, pairs = here.table(level), here.comparisons(level)
+            said = f" Only the {plural(len(shared), 'seed')} that all learners have finished count here."
+        winner, clear, text = _finding(_marked(ranked, shown), _marked(pairs, shown), level)
         winners.append((winner, clear))
-        items.append((setting_name(results, key), text))
+        items.append((setting_name(results, key), text + said))
     return (_headline(winners) if len(items) > 1 else ""), items
+
+
+def _marked(frame: pl.DataFrame, shown: dict[str, str]) -> pl.DataFrame:
+    labels = [name for name in ("label", "other") if name in frame.columns]
+    return frame.with_columns(pl.col(*labels).replace_strict(shown, return_dtype=pl.String))
+
+
+def _shared_seeds(runs: pl.DataFrame) -> list[int]:
+    """Those that all learners have, where some have others too: by easier seeds one could win; else nothing."""
+    seeds = runs.group_by("label").agg("seed")["seed"].to_list()
+    shared = set.intersection(*map(set, seeds))
+    return sorted(shared) if any(len(own) > len(shared) for own in seeds) else []
 
 
 def _headline(winners: list[tuple[str, bool]]) -> str:

@@ -35,6 +35,7 @@ from advmdp.experiments.spec import (
     WorldSpec,
     WorstCaseSpec,
 )  # fmt: skip
+from advmdp.files import DAMAGE
 from advmdp.losses import Losses
 from advmdp.mdp import MDP
 from advmdp.scenarios import make_scenario, scenario_packages
@@ -130,9 +131,12 @@ def unchanged(part: FilePart) -> str:
 
 def _expanded(world: ExpandedWorld) -> MDP:
     try:
-        with np.load(unchanged(world), allow_pickle=False) as archive:
+        # Opened here, since NumPy does not close what it cannot read.
+        with open(unchanged(world), "rb") as file, np.load(file, allow_pickle=False) as archive:
             transition = archive["transition"]
-    except (OSError, KeyError, ValueError) as error:
+    except InputError:
+        raise
+    except DAMAGE as error:
         raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None
     return time_expand(transition, world.steps, world.initial).mdp
 

@@ -8,7 +8,7 @@ both.  Below about ten seeds such intervals are too narrow.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
@@ -216,9 +216,11 @@ class Results:
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
-            wide = part.pivot("label", index="seed", values="regret", maintain_order=True)
-            for one, other in combinations([name for name in wide.columns if name != "seed"], 2):
-                gaps = wide.select(pl.col(one) - pl.col(other)).drop_nulls().to_numpy()
+            # By label and seed, not as columns: a label may be any text, the name of another column too.
+            wide = {str(name): dict(rows.iter_rows()) for name, rows in _by_label(part)}
+            for one, other in combinations(wide, 2):
+                shared = [seed for seed in wide[one] if seed in wide[other]]
+                gaps = np.array([[wide[one][seed] - wide[other][seed]] for seed in shared])
                 if len(gaps):
                     mean, low, high = draws.interval(gaps)
                     won = float(np.mean((gaps < 0) + 0.5 * (gaps == 0)))
@@ -231,7 +233,8 @@ class Results:
         """What a finished run says of itself, by the name of its folder."""
         path = self.folder(name) / MANIFEST
         found = _read_json(path)
-        if not all(isinstance(found.get(part), dict) for part in ("run", "result", "world", "versions", "machine")):
+        parts = ("run", "result", "world", "versions", "machine")
+        if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
             raise InputError(f"{path}", "something missing or odd", "the manifest of a run as it was written")
         return found
 
@@ -308,7 +311,15 @@ def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
         differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
         said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
         names.append(f"{_called(part)} ({said})" if said else _called(part))
-    return names
+    # Two files may have one name in two folders, and 0 is written as 0.0 is not.
+    alike = [i for i, name in enumerate(names) if names.count(name) > 1]
+    return [f"{name} #{alike.index(i) + 1}" if i in alike else name for i, name in enumerate(names)]
+
+
+def _by_label(part: pl.DataFrame) -> Iterator[tuple[object, pl.DataFrame]]:
+    """Seeds and regrets of each learner."""
+    for (label,), rows in part.group_by("label", maintain_order=True):
+        yield label, rows.select("seed", "regret")
 
 
 def _called(part: dict[str, Any]) -> str:

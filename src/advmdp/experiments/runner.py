@@ -96,21 +96,35 @@ def check(spec: Spec) -> None:
     known: dict[str, Run] = {}
     for run in runs_of(spec):
         if (other := known.setdefault(run.identity, run)) is not run:
-            same = f"{other.learner.shown!r} and {run.learner.shown!r} are the same run, {run.folder}"
-            raise InputError(spec.name, same, "each world, losses and learner once")
+            one, two = (f"{r.learner.shown!r} in worlds.{spec.worlds.index(r.world)}" for r in (other, run))
+            raise InputError(spec.where, f"{one} and {two} are the same run", "each world, losses and learner once")
     seen, longest = set(), max(spec.horizons)
     for run in known.values():
         kind = run.kind
         if kind not in seen:
             seen.add(kind)
-            _try(run, longest)
+            _try(spec, run, longest)
 
 
-def _try(run: Run, longest: int) -> None:
-    mdp, losses = run.make_world(), run.make_losses()
+def _try(spec: Spec, run: Run, longest: int) -> None:
+    with _at(spec, "worlds", spec.worlds.index(run.world)):
+        mdp = run.make_world()
+    with _at(spec, "losses", spec.losses.index(run.losses)):
+        losses = run.make_losses()
     if losses.episodes is not None and longest > losses.episodes:
-        raise InputError("horizons", f"{longest:,}", f"at most {losses.episodes:,}, as many as {losses!r} has")
-    play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())
+        most = f"at most {losses.episodes:,}, as many as {losses!r} has"
+        raise InputError(f"{spec.where}, horizons", f"{longest:,}", most)
+    with _at(spec, "learners", spec.learners.index(run.learner)):
+        play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())
+
+
+@contextmanager
+def _at(spec: Spec, table: str, number: int) -> Iterator[None]:
+    """Say of what is wrong in which table of which file it is."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{spec.where}, {table}.{number}, {error.where}", error.given, error.expected) from error
 
 
 @dataclass(frozen=True)

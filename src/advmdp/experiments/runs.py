@@ -33,14 +33,15 @@ from pydantic import TypeAdapter
 
 import advmdp
 from advmdp.criteria import Criterion
+from advmdp.errors import InputError
 from advmdp.experiments import making
 from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
-from advmdp.files import write_bytes
+from advmdp.files import read_archive, write_bytes
 from advmdp.learners.base import Learner, learner_class
 from advmdp.losses import Losses
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
-from advmdp.playing import SECONDS, Game, play
+from advmdp.playing import KIND, SECONDS, VERSION, Game, play
 
 __all__ = ["Run", "play_run", "runs_of"]
 
@@ -158,6 +159,7 @@ def play_run(
     """Play a run into its folder, from its checkpoint if there is one; nothing if it is finished."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MANIFEST).exists():
+        _drop_damaged(folder / CHECKPOINT)
         mdp = run.make_world()
         game = play(
             mdp, run.make_losses(), run.make_learner(mdp), run.horizon, run.seed, progress=show,
@@ -168,6 +170,15 @@ def play_run(
             write_bytes(folder / FLOW, _parquet(flow_frame(game)))
         write_bytes(folder / MANIFEST, _manifest(run, game))
     tidy(folder)
+
+
+def _drop_damaged(checkpoint: Path) -> None:
+    """A checkpoint that cannot be read is as good as none: the run begins again, with the same results."""
+    if checkpoint.exists():
+        try:
+            read_archive(checkpoint, KIND, VERSION)
+        except InputError:
+            checkpoint.unlink()
 
 
 def tidy(folder: Path) -> None:

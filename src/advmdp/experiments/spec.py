@@ -30,6 +30,7 @@ import hashlib
 import inspect
 import tomllib
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -39,6 +40,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -53,8 +55,10 @@ __all__ = ["CriterionSpec", "LearnerSpec", "LossesSpec", "Spec", "WorldSpec", "r
 
 Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, strict=True)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Horizon = Annotated[int, Field(ge=1, le=10**12, strict=True)]
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Share = Annotated[float, Field(ge=0.0, le=1.0, strict=True)]
+MOST_SEEDS = 10**6
 
 
 class Part(BaseModel):
@@ -78,7 +82,7 @@ class RandomWorld(Part):
     layers: Annotated[tuple[Count, ...], Field(min_length=2)]
     actions: Count
     branching: Count | None = None
-    concentration: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    concentration: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)] = 1.0
     seed: Seed | None = None
 
 
@@ -210,7 +214,7 @@ class RiskSpec(Part):
 
     kind: Literal["risk"]
     alpha: Share
-    c: Annotated[float, Field(ge=1.0, allow_inf_nan=False)]
+    c: Annotated[float, Field(ge=1.0, allow_inf_nan=False, strict=True)]
     reading: Literal["definition", "lemma"] = "definition"
 
 
@@ -254,18 +258,22 @@ NOT_PARAMETERS = ("skeleton", "mdp", "criterion", "threads")
 
 def _seeds(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """A number of seeds stands for the first so many."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return tuple(range(value))
-    return handler(value)
+    if isinstance(value, list | tuple):
+        return handler(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_SEEDS:
+        raise ValueError(f"a number of seeds, 1 to {MOST_SEEDS:,}, or a list of them")
+    return tuple(range(value))
 
 
 def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Nothing may be there twice; learners are told by what they are called."""
-    shown = [value.shown if isinstance(value, LearnerSpec) else value for value in values]
-    for i, value in enumerate(shown):
-        if value in shown[:i]:
-            what = "labels that tell learners apart" if isinstance(values[i], LearnerSpec) else "each once"
-            raise PydanticCustomError("twice", "{expected}", {"given": f"{value!r} twice", "expected": what})
+    seen: set[object] = set()
+    for value in values:
+        shown = value.shown if isinstance(value, LearnerSpec) else value
+        if shown in seen:
+            what = "labels that tell learners apart" if isinstance(value, LearnerSpec) else "each once"
+            raise PydanticCustomError("twice", "{expected}", {"given": f"{shown!r} twice", "expected": what})
+        seen.add(shown)
     return values
 
 
@@ -279,9 +287,15 @@ class Spec(Part):
     worlds: Annotated[tuple[WorldSpec, ...], Field(min_length=1)]
     losses: Annotated[tuple[LossesSpec, ...], Field(min_length=1)] = (OwnLosses(),)
     learners: Annotated[tuple[LearnerSpec, ...], Field(min_length=1), Once]
-    horizons: Annotated[tuple[Count, ...], Field(min_length=1), Once]
+    horizons: Annotated[tuple[Horizon, ...], Field(min_length=1), Once]
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), WrapValidator(_seeds), Once] = (0,)
     criterion: CriterionSpec = OwnCriterion()
+    _where: str = PrivateAttr("the spec")
+
+    @property
+    def where(self) -> str:
+        """The file it was read from, for messages."""
+        return self._where
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:
@@ -305,12 +319,14 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
         raise InputError(f"{where}, {_place(first['loc'])}", _given(first), _possible(first)) from None
     _check_parameters(spec, where)
     _check_own(spec, where)
-    return spec.model_copy(
+    whole = spec.model_copy(
         update={
             "worlds": tuple(_with_file(part, f"{where}, worlds.{i}", folder) for i, part in enumerate(spec.worlds)),
             "losses": tuple(_with_file(part, f"{where}, losses.{i}", folder) for i, part in enumerate(spec.losses)),
         }
     )
+    whole._where = where
+    return whole
 
 
 def _check_parameters(spec: Spec, where: str) -> None:
@@ -322,12 +338,28 @@ def _check_parameters(spec: Spec, where: str) -> None:
         if isinstance(world, ScenarioWorld):
             given = world.parameters | ({} if world.file is None else {"file": world.file})
             _check_names(f"{where}, worlds.{i}", world.name, given, list(scenario_parameters(world.name)))
+        elif isinstance(world, GymnasiumWorld):
+            for name, value in world.options.items():
+                _check_plain(f"{where}, worlds.{i}.options.{name}", value)
 
 
 def _check_names(where: str, whose: str, given: dict[str, Any], takes: list[str]) -> None:
     for name, value in given.items():
         if name not in takes:
             raise InputError(f"{where}.{name}", f"{value!r}", f"a parameter of {whose}: {', '.join(takes) or 'none'}")
+        _check_plain(f"{where}.{name}", value)
+
+
+def _check_plain(where: str, value: Any) -> None:
+    """What JSON can say, so that it can be hashed and sent: TOML also knows infinities and dates."""
+    if isinstance(value, list):
+        for i, one in enumerate(value):
+            _check_plain(f"{where}.{i}", one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            _check_plain(f"{where}.{key}", one)
+    elif not isinstance(value, str | int | float) or (isinstance(value, float) and not isfinite(value)):
+        raise InputError(where, f"{value!s}", "text, truth, a finite number, or a list or table of these")
 
 
 def _check_own(spec: Spec, where: str) -> None:
@@ -352,13 +384,18 @@ def _singular(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_file(part: Any, where: str, folder: Path) -> Any:
-    if not isinstance(part, FilePart) or part.file is None:
+    if not isinstance(part, FilePart) or (part.file is None and not part.digest):
         return part
-    path = (folder / part.file).resolve()
+    if part.file is None:
+        raise InputError(f"{where}.digest", f"{part.digest!r}", "a file that it is of, or none")
     try:
+        path = (folder / part.file).resolve()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"{where}.file", f"{part.file} ({error.strerror})", "a file beside the spec") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{where}.file", f"{part.file!r} ({why})", "a file beside the spec") from None
+    if part.digest not in ("", digest):
+        raise InputError(f"{where}.file", f"{part.file!r}, with other contents than the digest says", part.digest)
     return part.model_copy(update={"file": str(path), "digest": digest})
 
 

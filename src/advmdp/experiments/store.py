@@ -88,11 +88,16 @@ def _entry(spec: Spec, run: Run) -> dict[str, Any]:
         "identity": run.identity,
         "label": run.learner.shown,
         "learner": run.learner.name,
-        "world": spec.worlds.index(run.world),
-        "losses": spec.losses.index(run.losses),
+        "world": _place(spec.worlds, run.world),
+        "losses": _place(spec.losses, run.losses),
         "horizon": run.horizon,
         "seed": run.seed,
     }
+
+
+def _place(parts: Sequence[object], part: object) -> int:
+    """Which of them it is, not which is equal to it: 0 and 0.0 are not the same in a hash."""
+    return next(i for i, one in enumerate(parts) if one is part)
 
 
 @contextmanager

@@ -170,7 +170,7 @@ def make_environment(name: str, **options: Any) -> object:
     """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides."""
     try:
         return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, LookupError, TypeError, ValueError) as error:
+    except (gymnasium.error.Error, ImportError, LookupError, TypeError, ValueError) as error:
         given = f"'{name}', which Gymnasium cannot make ({error})"
         raise InputError("env", given, "an environment, or the id of one") from None
 

@@ -41,7 +41,7 @@ def regret(
     axes = _axes(ax, scale, "regret", _one(results))
     lines = results.regret(level)
     for label, colour, dash in _styles(results):
-        _curve(axes, lines.filter(label=label), colour, dash, label)
+        _curve(axes, lines.filter(label=label), colour, dash, _said(label))
     if slope and not lines.is_empty():
         _slope(axes, lines)
     if bound or (bound is None and scale == "log"):
@@ -56,7 +56,7 @@ def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear"
     for name, column, dash in (("$R^{ON}$", "regret_online", "-"), ("$R^{APP}$", "regret_approximation", "--")):
         lines = results.regret(level, of=column)
         for label, colour, _ in _styles(results):
-            _curve(axes, lines.filter(label=label), colour, dash, f"{label}, {name}")
+            _curve(axes, lines.filter(label=label), colour, dash, f"{_said(label)}, {name}")
     _finish(axes, scale)
     return axes
 
@@ -69,7 +69,7 @@ def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -
     for label, colour, dash in _styles(results):
         line = lines.filter(label=label)
         if not line.is_empty() and line["mean"][-1] > 1.0:
-            _curve(axes, line, colour, dash, label)
+            _curve(axes, line, colour, dash, _said(label))
     _finish(axes, "linear")
     return axes
 
@@ -85,7 +85,7 @@ def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) ->
     for label, colour, dash in _styles(results):
         part = results.only(label=label)
         if part.curves["radius"].null_count() == 0:
-            _curve(axes, part.regret(level, of="radius"), colour, dash, label)
+            _curve(axes, part.regret(level, of="radius"), colour, dash, _said(label))
     axes.set_ylim(0.0, None)
     _finish(axes, "linear")
     return axes
@@ -144,13 +144,16 @@ def _styles(results: Results) -> list[tuple[str, str, str]]:
     return [(a, PALETTE[every[a] % count], DASHES[every[a] // count % len(DASHES)]) for a in results.labels]
 
 
+def _said(label: str) -> str:
+    """As a legend takes it: matplotlib reads mathematics between dollars, and hides what begins with an underscore."""
+    plain = label.replace("$", r"\$")
+    return f" {plain}" if plain.startswith("_") else plain
+
+
 def _curve(axes: "Axes", line: pl.DataFrame, colour: str, dash: str, label: str) -> None:
     if line.is_empty():
         return
-    # Matplotlib hides from the legend what begins with an underscore.
-    axes.plot(
-        line["episode"], line["mean"], dash, color=colour, lw=1.5, label=f" {label}" if label[0] == "_" else label
-    )
+    axes.plot(line["episode"], line["mean"], dash, color=colour, lw=1.5, label=label)
     if line["low"].null_count() == 0:
         axes.fill_between(line["episode"], line["low"], line["high"], color=colour, alpha=0.18, lw=0)
 
@@ -178,7 +181,7 @@ def _bounds(axes: "Axes", results: Results) -> None:
         line = line.sort("episode")
         if not line.is_empty():
             style = "v" if len(line) == 1 else ":"
-            said = f"bound of {label}"
+            said = f"bound of {_said(label)}"
             axes.plot(line["episode"], line["bound"], style, color=colour, mfc="none", lw=1, label=said)
 
 
