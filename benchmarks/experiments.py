@@ -71,7 +71,7 @@ def overhead(console: Console) -> None:
     Both start Python, import the library and read compiled code from the disk; the runner does so once more in the
     process that plays, tries out the spec, shows progress, keeps checkpoints, and writes files.
     """
-    short = 40_000
+    short = 100_000
     horizon = int(short * LONG / (script(1, short)[1] - script(1, 1)[1]))
     table = Table(title=f"runs of {horizon:,} episodes, -j 1, start included, the best of {REPEATS}")
     for column in ("runs", "seconds", "play alone", "advmdp run", "more"):

@@ -25,8 +25,18 @@ HORIZON, WARM = 10**4, 30
 
 
 def main(console: Console) -> None:
-    table = Table(title="Scenario bgp, all traffic to one destination, one thread")
-    for column in ("ASes", "step", "losses", "projection", "iterations", "episode", "np.exp pass", "episode / np.exp"):
+    table = Table(title="Scenario bgp, all traffic to one destination")
+    for column in (
+        "ASes",
+        "step",
+        "threads",
+        "losses",
+        "projection",
+        "iterations",
+        "episode",
+        "np.exp pass",
+        "episode / np.exp",
+    ):
         table.add_column(column, justify="right")
     for ases in SIZES:
         command = [sys.executable, "-m", "benchmarks.scenarios", f"{ases}"]
@@ -43,21 +53,23 @@ def measured(ases: int) -> tuple[str, list[list[str]]]:
     begin = time.perf_counter()
     scenario = make_scenario("bgp", ases=ases)
     built = time.perf_counter() - begin
-    rows = [[f"{ases:,}", f"{times} eta", *timed(scenario, times)] for times in (1, 100)]
+    # Two threads share a projection from 400,000 transitions on.
+    kinds = [(1, 1), (100, 1), *([(1, 2)] if scenario.mdp.skeleton.num_transitions >= 400_000 else [])]
+    rows = [[f"{ases:,}", f"{times} eta", f"{threads}", *timed(scenario, times, threads)] for times, threads in kinds]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     sk = scenario.mdp.skeleton
     sizes = f"{sk.num_states:,} states, {sk.num_pairs:,} pairs, {sk.num_transitions:,} transitions"
     return f"{ases:,} ASes: built in {built:.1f} s, {sizes}, {peak:.2f} GB at the peak of the process", rows
 
 
-def timed(scenario: Scenario, times: float) -> list[str]:
+def timed(scenario: Scenario, times: float, threads: int) -> list[str]:
     """The losses, the projection alone, an episode, and what they are measured by."""
     sk, losses = scenario.mdp.skeleton, scenario.losses_from(1)
     eta = times * am.bounds.eta(sk, HORIZON)
-    learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible")
+    learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible", threads=threads)
     am.play(scenario.mdp, losses, learner, WARM)
     log_q, z, out = learner.log_q, losses.at(WARM), np.empty(sk.num_transitions)
-    projector, w = am.Projector(sk, threads=1), log_q - eta * z
+    projector, w = am.Projector(sk, threads=threads), log_q - eta * z
     drawn = best_time(lambda: losses.at(WARM), 0.5)
     alone = best_time(lambda: projector.project(w, learner.rows), 1.5)
     iterations = projector.project(w, learner.rows).iterations
