@@ -1,14 +1,34 @@
-"""Parts of HTML pages that need nothing else: tables that scroll, and how a content security policy knows a text."""
+"""HTML pages that need nothing else, with a content security policy that admits their own script only; tables."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
+from string import Template
 
-__all__ = ["policy_hash", "row", "table"]
+__all__ = ["row", "table", "whole_page"]
 
 
-def policy_hash(text: str) -> str:
+def whole_page(folder: str, title: str, about: str, summary: str, data: str, **parts: str) -> str:
+    """A page that asks for nothing: its sections, style and script are in the package's ``folder``.
+
+    ``parts`` are what the sections leave open; ``title`` is text, the others HTML, and ``data`` is JSON for the script.
+    """
+    shared = files("advmdp.experiments") / "page"
+    package, _, name = folder.rpartition(".")
+    own = files(package) / name
+    style = (shared / "page.css").read_text("utf-8")
+    style += "" if own == shared else (own / "page.css").read_text("utf-8")
+    script = (own / "page.js").read_text("utf-8")
+    return Template((shared / "frame.html").read_text("utf-8")).substitute(
+        title=escape(title), about=about, summary=summary, data=data, style=style, style_hash=_hash(style),
+        script=script, script_hash=_hash(script),
+        body=Template((own / "page.html").read_text("utf-8")).substitute(parts),
+    )  # fmt: skip
+
+
+def _hash(text: str) -> str:
     """By which a content security policy admits a style or a script, and no other."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 

@@ -10,10 +10,8 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import quote
 
@@ -25,9 +23,9 @@ from advmdp.experiments.results import SETTING, Results
 from advmdp.experiments.toml_text import toml_text
 from advmdp.experiments.wording import exact, number, plural, setting_name
 from advmdp.files import write_bytes
-from advmdp.pages import policy_hash
 from advmdp.pages import row as row_of
 from advmdp.pages import table as table_of
+from advmdp.pages import whole_page
 
 __all__ = ["write_report"]
 
@@ -56,11 +54,10 @@ def write_report(root: str | PathLike[str], out: str | PathLike[str] | None = No
 
 def report(results: Results) -> str:
     """The report as text."""
-    page = files("advmdp.experiments") / "page"
-    style, script = ((page / name).read_text("utf-8") for name in ("page.css", "page.js"))
     table = results.table(LEVEL)
-    return Template((page / "page.html").read_text("utf-8")).substitute(
-        title=escape(results.name),
+    return whole_page(
+        "advmdp.experiments.page",
+        title=results.name,
         about=_about(results),
         summary=_summary(results, table),
         settings=_settings(results),
@@ -72,8 +69,7 @@ def report(results: Results) -> str:
         runs=_runs(results),
         manifest=_manifest(results),
         data=_data(results),
-        style=style, style_hash=policy_hash(style), script=script, script_hash=policy_hash(script),
-    )  # fmt: skip
+    )
 
 
 def _about(results: Results) -> str:

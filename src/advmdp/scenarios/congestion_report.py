@@ -8,10 +8,8 @@ digits to base 36 of hundredths (at most 12.95), so that a hundred links over a 
 import json
 from collections.abc import Callable
 from html import escape
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,9 @@ import polars as pl
 from advmdp.arrays import FloatArray
 from advmdp.experiments.wording import number
 from advmdp.files import write_bytes
-from advmdp.pages import policy_hash
 from advmdp.pages import row as row_of
 from advmdp.pages import table as table_of
+from advmdp.pages import whole_page
 from advmdp.scenarios.congestion import Course
 from advmdp.scenarios.topology import Topology
 
@@ -68,14 +66,12 @@ def write_congestion_report(course: Course, path: str | PathLike[str]) -> Path:
 
 def congestion_report(course: Course) -> str:
     """The page as text."""
-    own, shared = files("advmdp.scenarios") / "congestion_page", files("advmdp.experiments") / "page"
-    style = (shared / "page.css").read_text("utf-8") + (own / "page.css").read_text("utf-8")
-    script = (own / "page.js").read_text("utf-8")
     names = list(course.use)
     shown = min(course.episodes, MOST // (2 * len(names) * len(course.game.topology.links)))
     cut = f"Shown are the first {shown:,} of {course.episodes:,} episodes." if shown < course.episodes else ""
-    return Template((own / "page.html").read_text("utf-8")).substitute(
-        title=escape(f"Routing {course.game.topology.name}"),
+    return whole_page(
+        "advmdp.scenarios.congestion_page",
+        title=f"Routing {course.game.topology.name}",
         about=escape(_about(course)),
         summary="".join(f"<p>{text}</p>" for text in sentences(course, lambda name: f"<b>{escape(name)}</b>")),
         table=_table(course),
@@ -85,8 +81,7 @@ def congestion_report(course: Course) -> str:
         cut=cut,
         meaning=_meaning(course),
         data=_data(course, shown),
-        style=style, style_hash=policy_hash(style), script=script, script_hash=policy_hash(script),
-    )  # fmt: skip
+    )
 
 
 def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> list[str]:
