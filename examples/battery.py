@@ -13,11 +13,10 @@ standard error over the seeds: what the best fixed policy of all these days woul
 import argparse
 
 import numpy as np
-from rich.console import Console
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import OnTheMean, compare
+from advmdp.scenarios.comparing import OnTheMean, compare, count, paper
 
 OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
 
@@ -64,8 +63,8 @@ def orders(game: am.Game) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--days", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--days", type=count, default=1000)
+    parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--zones", type=int, default=1)
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
@@ -82,7 +81,7 @@ def main() -> None:
         parser.error(str(error))
     unit = "in money" if arguments.risk is None else "in risk"
     title = f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days"
-    console = Console()
+    console = paper()
     console.print(compared.table(title, "a day of the best fixed policy costs"))
     last = compared.last[OURS, next(reversed(found))]
     console.print(f"What UC-O-REPS would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")

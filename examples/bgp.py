@@ -22,7 +22,7 @@ from rich.table import Table
 import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.bgp import Routes, graph_of, routes
-from advmdp.scenarios.comparing import shown
+from advmdp.scenarios.comparing import count, paper, picture, shown
 
 OURS = "UC-O-REPS, practical (30 eta, radii x 0.1)"
 
@@ -131,9 +131,9 @@ def main() -> None:
     parser.add_argument("--source", type=int, help="the AS whose traffic it is; without it that of all ASes")
     parser.add_argument("--destination", type=int)
     parser.add_argument("--hops", type=int, default=6)
-    parser.add_argument("--episodes", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", help="where to write a picture")
+    parser.add_argument("--episodes", type=count, default=1000)
+    parser.add_argument("--seeds", type=count, default=3)
+    parser.add_argument("--out", type=picture, help="where to write a picture, a PNG")
     arguments = parser.parse_args()
     told = {key: getattr(arguments, key) for key in ("file", "ases", "source", "destination", "hops")}
     try:
@@ -142,7 +142,7 @@ def main() -> None:
         played = games(found, told, arguments.episodes, arguments.seeds)
     except am.InputError as error:
         parser.error(str(error))
-    console, scale = Console(width=110), make_scenario("bgp", **told).scale
+    console, scale = paper(), make_scenario("bgp", **told).scale
     goal = f"AS{graph.numbers[found.destination]}"
     console.print(f"Traffic to {goal} from {len(found.sources):,} of {len(graph.numbers):,} ASes: {found.mdp}")
     table = Table(title=f"{arguments.seeds} seeds of {arguments.episodes:,} episodes")

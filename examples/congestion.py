@@ -18,6 +18,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import advmdp as am
+from advmdp.scenarios.comparing import count, paper
 from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion_report import COLUMNS, SHARES, sentences, write_congestion_report
 from advmdp.scenarios.routers import RADII, STEP, standard_routers
@@ -34,7 +35,7 @@ def table(course: Course) -> Table:
     game = course.game
     title = f"{game.topology.name}: {len(game.commodities)} demands, load {game.load}, {course.episodes} episodes"
     shown = Table(title=f"{title}, seed {course.seed}")
-    shown.add_column("method")
+    shown.add_column("method", no_wrap=True)
     for name in COLUMNS.values():
         shown.add_column(name, justify="right")
     for row in course.table().iter_rows(named=True):
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.75, help="peak utilisation of the best routing there is")
     parser.add_argument("--slack", type=int, default=2, help="hops that a packet may take beyond the fewest")
     parser.add_argument("--deflection", type=float, default=0.02, help="how often links deflect, which nobody is told")
-    parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--episodes", type=count, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step", type=float, default=STEP, help="of UC-O-REPS, times the theory's eta")
     parser.add_argument("--radii", type=float, default=RADII, help="of UC-O-REPS, times the theory's")
@@ -67,7 +68,7 @@ def main() -> None:
         parser.error(str(error))
     if told.parquet is not None:
         course.frame.write_parquet(told.parquet)
-    console = Console()
+    console = paper()
     console.print(table(course))
     for text in sentences(course):
         console.print(text)

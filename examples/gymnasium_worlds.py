@@ -29,6 +29,8 @@ from rich.table import Table
 import advmdp as am
 from advmdp.experiments.results import Results
 from advmdp.integrations.gymnasium import Account, AdversarialEnv, TabularModel, tabular_model
+from advmdp.scenarios.comparing import count, paper, picture
+from advmdp.scenarios.comparing import shown as shown_as
 
 try:
     from open_spiel.python.algorithms.tabular_qlearner import QLearner
@@ -132,8 +134,7 @@ def table(found: Games, title: str) -> Table:
         cells = []
         for world in found:
             values = last[world, name]
-            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            text = f"{values.mean():,.1f} ± {error:,.1f}"
+            text = shown_as(values, digits=1)
             least = min(last[world, other].mean() for other in found[world])
             cells.append(f"[green]{text}[/]" if values.mean() == least else text)
         shown.add_row(name, *cells)
@@ -155,14 +156,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="FrozenLake-v1", help="the id of a Gymnasium environment with a table P")
     parser.add_argument("--horizon", type=int, default=10, help="steps of an episode (10)")
-    parser.add_argument("--episodes", type=int, default=2000, help="of each game (2000)")
-    parser.add_argument("--seeds", type=int, default=5, help="how many games of each player (5)")
+    parser.add_argument("--episodes", type=count, default=2000, help="of each game (2000)")
+    parser.add_argument("--seeds", type=count, default=5, help="how many games of each player (5)")
     parser.add_argument("--epsilon", type=float, default=0.1, help="how often the Q-learner tries something (0.1)")
     parser.add_argument("--step-size", type=float, default=0.3, help="of the Q-learner (0.3)")
     parser.add_argument("--theory", action="store_true", help="the theory's parameters for our learners")
-    parser.add_argument("--out", type=Path, help="a file for the figure")
+    parser.add_argument("--out", type=picture, help="a file for the figure")
     arguments = parser.parse_args()
-    console = Console()
+    console = paper()
     try:
         model = tabular_model(arguments.env, arguments.horizon)
         played = arguments.episodes, arguments.seeds, arguments.epsilon, arguments.step_size

@@ -11,11 +11,10 @@ all these weeks would have saved; below zero is better than every fixed policy. 
 import argparse
 
 import numpy as np
-from rich.console import Console
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import compare
+from advmdp.scenarios.comparing import compare, count, paper
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
@@ -56,8 +55,8 @@ def orders(game: am.Game) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weeks", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--weeks", type=count, default=1000)
+    parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
     arguments = parser.parse_args()
     try:
@@ -68,7 +67,7 @@ def main() -> None:
     except am.InputError as error:
         parser.error(str(error))
     title = f"Regret of a week in money: {arguments.seeds} seeds of {weeks:,} weeks"
-    console = Console()
+    console = paper()
     console.print(compared.table(title, "a week of the best fixed policy costs"))
     last = compared.last["Uniform", next(reversed(found))]
     console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")

@@ -22,11 +22,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from PIL import Image
-from rich.console import Console
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import OnTheMean, compare
+from advmdp.scenarios.comparing import OnTheMean, compare, count, paper, picture
 from advmdp.scenarios.routing import Routing
 
 OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
@@ -145,9 +144,9 @@ def main() -> None:
     parser.add_argument("--hops", type=int, help="the hop limit; two more than needed unless said")
     parser.add_argument("--objective", default="delay", help="delay, congestion, price or worst")
     parser.add_argument("--csv", help="a CSV or Parquet file of your own costs, each time of which is played once")
-    parser.add_argument("--episodes", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="where to draw the flow of the world 'links fail', as a PNG")
+    parser.add_argument("--episodes", type=count, default=1000)
+    parser.add_argument("--seeds", type=count, default=5)
+    parser.add_argument("--out", type=picture, help="where to draw the flow of the world 'links fail', as a PNG")
     told = parser.parse_args()
     options = {"topology": told.topology, "source": told.source, "destination": told.destination, "hops": told.hops}
     if told.topology == parser.get_default("topology") and told.source is None and told.destination is None:
@@ -162,7 +161,7 @@ def main() -> None:
         parser.error(str(error))
     way = f"{first.source} to {first.destination}, {first.topology.name}, {first.hops} hops, {told.objective}"
     title = f"Regret of an episode: {told.seeds} seeds of {episodes:,} episodes\n{way}"
-    Console().print(compared.table(title, "an episode of the best fixed policy costs"))
+    paper().print(compared.table(title, "an episode of the best fixed policy costs"))
     if told.out is not None:
         world = "links fail" if told.csv is None else "your costs"
         figure(found[world], compared.last[OURS, world], told.out)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from io import StringIO
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import advmdp as am
 from advmdp.scenarios import SCENARIOS, Scenario, make_scenario, scenario_parameters
@@ -516,13 +518,28 @@ def test_a_comparison_is_of_regret_in_money_and_of_another_criterion_as_it_is() 
         paid = [
             stock.money(g.comparator.value, 10) / 10 if criterion is None else g.comparator.value / 10 for g in games
         ]
-        np.testing.assert_allclose(found.best["a shop"], paid, rtol=1e-6)
+        np.testing.assert_allclose(found.best["ReplayLast", "a shop"], paid, rtol=1e-6)
         assert found.last["ReplayLast", "a shop"].total_loss == games[-1].total_loss
 
 
 def test_mean_and_standard_error_are_shown_and_no_error_of_one() -> None:
     assert shown([1.0, 2.0, 4.0]) == "2.333 ± 0.882"  # sqrt(7/3) / sqrt(3)
     assert shown([1234.5]) == "1,234.500"
+    assert shown([-1e-9], digits=1) == "0.0"
+
+
+def test_where_losses_answer_each_learner_has_its_own_best_policy() -> None:
+    routing = make_scenario("routing", topology="topozoo/Abilene", rivals="answer", objective="delay")
+
+    def players(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
+        return {kind.__name__: kind(scenario.mdp.skeleton) for kind in (am.Uniform, am.ReplayLast)}
+
+    found = compare({"w": routing}, players, 20, [1])
+    ends = sorted(float(values[0]) for values in found.best.values())
+    assert ends[0] < ends[1]
+    console = Console(width=120, file=StringIO())
+    console.print(found.table("title", "best"))
+    assert f"{ends[0]:,.3f} to {ends[1]:,.3f}" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_learner_for_one_loss_is_shown_the_mean_of_several() -> None:

@@ -69,6 +69,7 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
     jobs = min(2, len(os.sched_getaffinity(0)))
     summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
     console.print(_table(Results(out), episodes))
+    console.print("The losses answer to each player, so each has a best fixed policy of its own: compare regrets.")
     for what, path in (
         ("Where the probability goes", draw(mdp, seed, out)),
         ("The report, to open in a browser", write_report(out)),

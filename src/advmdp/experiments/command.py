@@ -11,7 +11,7 @@ from rich.table import Table
 
 from advmdp.errors import InputError
 from advmdp.experiments.engines import Engine
-from advmdp.experiments.runner import estimate, run_experiment
+from advmdp.experiments.runner import check, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store
@@ -36,6 +36,8 @@ TABLES = {"worlds": "worlds", "losses": "losses", "criteria": "criterion"}
 def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
     """What would run, how long it would take, and how much disk."""
     spec = read_spec(path)
+    with console.status("trying out the spec"):
+        check(spec)
     runs, store = runs_of(spec), Store(out)
     states = [store.state(run) for run in runs]
     todo = [run for run, state in zip(runs, states, strict=True) if state != "finished"]
@@ -54,7 +56,7 @@ def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
     with console.status("playing a few episodes of each kind"):
         guess = estimate(todo)
     console.print(
-        f"{len(todo):,} runs to play: about {_span(guess.seconds)} of one core, "
+        f"{plural(len(todo), 'run')} to play: about {_span(guess.seconds)} of one core, "
         f"{_span(guess.seconds / min(jobs, len(todo)))} with -j {jobs}, and {guess.bytes / 1e6:,.1f} MB of disk",
         highlight=False,
     )

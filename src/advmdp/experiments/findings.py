@@ -9,6 +9,8 @@ from advmdp.experiments.wording import number, plural, setting_name
 
 __all__ = ["findings"]
 
+SAME = 1e-12
+"""Differences below this share of the loss are rounding."""
 ENOUGH = 10
 """With fewer seeds, bootstrap intervals are too narrow to be trusted."""
 
@@ -97,6 +99,8 @@ def _margin(second: dict[str, object], ahead: dict[str, Ahead]) -> str:
         return f"{other} is next, but the two share no seed."
     by, low, high, won, seeds = ahead[other]
     regret = second["regret"]
+    if abs(by) <= SAME * abs(float(str(second["loss"]))):
+        return f"{other} has the same."
     share = f" ({by / regret:.0%})" if isinstance(regret, float) and regret > by > 0.0 else ""
     between = f" (interval {_ends(low, high)})" if low is not None and high is not None else ""
     times = f"{won * seeds:g} of {plural(seeds, 'seed')}"

@@ -62,13 +62,15 @@ def run_experiment(
     """
     runs, store = runs_of(spec), Store(out)
     at_once = min(whole("jobs", jobs, 1), sum(store.state(run) != "finished" for run in runs))
+    told = console or Console(stderr=True)
     with engine(at_once) as play_all:
-        check(spec)  # while the engine starts
+        with told.status("trying out the spec"):
+            check(spec)  # while the engine starts
         with store.locked():
             store.begin(spec, runs, resume)
             todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
             tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
-            with closing(play_all(tasks)) as events, _bars(console or Console(stderr=True), runs, todo) as show:
+            with closing(play_all(tasks)) as events, _bars(told, runs, todo) as show:
                 failed = _followed(events, runs, show, fail_fast)
             finished = sum(store.state(runs[i]) == "finished" for i in todo)
     return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs), len(todo) - finished)
@@ -173,7 +175,8 @@ def _bars(console: Console, runs: Sequence[Run], todo: Sequence[int]) -> Iterato
                 title = escape(f"{run.learner.shown}, seed {run.seed}")
                 shown[event.run] = bars.add_task(title, total=run.horizon, said="")
             if event.kind == "progress":
-                said = f"{event.episodes:,.0f} of {run.horizon:,}"
+                done_playing = event.episodes >= run.horizon
+                said = "best fixed policy" if done_playing else f"{event.episodes:,.0f} of {run.horizon:,}"
                 bars.update(shown[event.run], completed=event.episodes, said=said)
             elif event.kind != "begun":
                 done += 1

@@ -9,8 +9,10 @@ every fixed policy.  A criterion other than the scenario's own is no money, and 
 """
 
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from advmdp.mdp import Trajectory
 from advmdp.playing import Game, play
 from advmdp.scenarios.base import Scenario
 
-__all__ = ["Comparison", "OnTheMean", "compare", "shown"]
+__all__ = ["Comparison", "OnTheMean", "compare", "count", "paper", "picture", "shown"]
 
 Learners = Callable[[Scenario, Criterion, int], Mapping[str, Learner]]
 """(scenario, criterion, episodes) -> learners that know nothing yet, by what they are called."""
@@ -38,27 +40,33 @@ class Comparison:
 
     regret: dict[tuple[str, str], FloatArray]
     """Of an episode."""
-    best: dict[str, FloatArray]
-    """What an episode of the best fixed policy costs, by world."""
+    best: dict[tuple[str, str], FloatArray]
+    """What an episode of the best fixed policy costs; by learner too, since losses may answer to what is played."""
     last: dict[tuple[str, str], Game]
     """The games of the last seed."""
 
     def table(self, title: str, footer: str) -> Table:
         """A row for each learner, the least of each world in green, and what the best fixed policy pays."""
-        table = Table(title=title)
+        table, worlds = Table(title=title), list(dict.fromkeys(world for _, world in self.regret))
         table.add_column("learner")
-        for world in self.best:
-            table.add_column(world, justify="right")
-        least = {world: min(v.mean() for (_, at), v in self.regret.items() if at == world) for world in self.best}
+        for world in worlds:
+            table.add_column(world, justify="right", no_wrap=True)
+        least = {world: min(v.mean() for (_, at), v in self.regret.items() if at == world) for world in worlds}
         for name in dict.fromkeys(name for name, _ in self.regret):
             cells = []
-            for world in self.best:
+            for world in worlds:
                 values = self.regret[name, world]
                 cells.append(f"[green]{shown(values)}[/]" if values.mean() == least[world] else shown(values))
             table.add_row(name, *cells)
         table.add_section()
-        table.add_row(footer, *(f"{values.mean():,.3f}" for values in self.best.values()))
+        table.add_row(footer, *map(self._paid, worlds))
         return table
+
+    def _paid(self, world: str) -> str:
+        """What the best fixed policy pays: from the least to the most where each learner makes losses of its own."""
+        means = [values.mean() for (_, at), values in self.best.items() if at == world]
+        ends = dict.fromkeys(f"{end:,.3f}" for end in (min(means), max(means)))
+        return " to ".join(ends)
 
 
 def compare(
@@ -67,7 +75,7 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Play all learners in all worlds with all seeds; ``criterion`` is the scenario's own unless said."""
     regret: dict[tuple[str, str], list[float]] = {}
-    best: dict[str, list[float]] = {}
+    best: dict[tuple[str, str], list[float]] = {}
     last: dict[tuple[str, str], Game] = {}
     todo = [(world, seed) for world in worlds for seed in seeds]
     for world, seed in track(todo, "playing", console=Console(stderr=True), disable=not sys.stderr.isatty()):
@@ -78,17 +86,40 @@ def compare(
             game = play(scenario.mdp, losses, learner, episodes, seed, criterion=wanted, comparator_at="end")
             regret.setdefault((name, world), []).append((scenario.scale if own else 1.0) * game.regret / episodes)
             last[name, world] = game
-        value = game.comparator.value
-        best.setdefault(world, []).append((scenario.money(value, episodes) if own else value) / episodes)
-    arrays = {key: np.array(values) for key, values in regret.items()}
-    return Comparison(arrays, {world: np.array(values) for world, values in best.items()}, last)
+            value = game.comparator.value
+            best.setdefault((name, world), []).append((scenario.money(value, episodes) if own else value) / episodes)
+    return Comparison(_arrays(regret), _arrays(best), last)
 
 
-def shown(values: ArrayLike) -> str:
-    """Mean and standard error, to three digits; a single seed has no error."""
+def _arrays(found: dict[tuple[str, str], list[float]]) -> dict[tuple[str, str], FloatArray]:
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def shown(values: ArrayLike, digits: int = 3) -> str:
+    """Mean and standard error, to so many decimals; a single seed has no error."""
     found = floats(values, "values")
-    mean = f"{found.mean():,.3f}"
-    return mean if len(found) == 1 else f"{mean} ± {found.std(ddof=1) / np.sqrt(len(found)):,.3f}"
+    mean = f"{found.mean():z,.{digits}f}"
+    return mean if len(found) == 1 else f"{mean} ± {found.std(ddof=1) / np.sqrt(len(found)):,.{digits}f}"
+
+
+def count(text: str) -> int:
+    """A number of episodes or seeds on a command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r}; expected 1 or more")
+    return int(text)
+
+
+def picture(text: str) -> Path:
+    """A file for a picture on a command line, told apart before anything is played."""
+    path = Path(text)
+    if path.suffix != ".png" or not path.resolve().parent.is_dir():
+        raise ArgumentTypeError(f"{text!r}; expected a .png file in a folder that is there")
+    return path
+
+
+def paper() -> Console:
+    """Where a table goes: as wide as the terminal, and wide enough where there is none."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 class OnTheMean(Learner):
