@@ -67,6 +67,7 @@ def main() -> None:
     except am.AdvMDPError as error:
         parser.error(str(error))
     if told.parquet is not None:
+        told.parquet.resolve().parent.mkdir(parents=True, exist_ok=True)
         course.frame.write_parquet(told.parquet)
     console = paper()
     console.print(table(course))

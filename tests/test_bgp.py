@@ -473,3 +473,12 @@ def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
     delivered = np.mean([example["fates"](game.mdp, game.learner.policy)[-1, 3] for game in played])
     page = (EXAMPLE.parent.parent / "docs" / "bgp.md").read_text().replace("**", "")
     assert f"| `{name}` | {paid} | {regret} | {delivered:.1%} |" in page
+
+
+def test_spaces_within_a_line_do_not_matter_and_a_long_number_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "rel.txt"
+    file.write_text("1| 2 |-1\n2|3|-1\n")
+    assert read_as_graph(file).numbers.tolist() == [1, 2, 3]
+    file.write_text(f"1|2|-1\n1|{'9' * 5000}|-1\n")
+    with pytest.raises(am.InputError, match="line 2: '999.*the number of an AS"):
+        read_as_graph(file)

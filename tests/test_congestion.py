@@ -396,9 +396,9 @@ def test_capacities_of_the_graph_keep_their_proportions() -> None:
 def told(**rows: tuple[float, float]) -> list[str]:
     """The sentences about methods with this delay and share of changes; `best` is a reference."""
     game = congestion_game(diamond(), pairs=1)
-    others = ("peak", "gap", "average_gap", "full")
+    others = dict.fromkeys(("peak", "gap", "average_gap"), 0.8) | {"full": 0.0}
     lines = [
-        {"method": name, "episode": t, "delay": delay, "changed": changed} | dict.fromkeys(others, 0.8)
+        {"method": name, "episode": t, "delay": delay, "changed": changed} | others
         for name, (delay, changed) in rows.items()
         for t in (1, 2)
     ]
@@ -631,3 +631,14 @@ def test_contrast_in_light_and_dark(browser: Any, page: Path, scheme: str) -> No
     for stroke in browser.execute_script(strokes):
         assert contrast(stroke, panel) >= 3.0, stroke
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_what_is_computed_without_the_limit_of_queues_is_not_called_certified_where_it_binds() -> None:
+    graph = nx.DiGraph()
+    for a, b, capacity in (("s", "t", 10.0), ("s", "u", 1000.0), ("u", "t", 60.0)):
+        graph.add_edge(a, b, length=0.0, capacity=capacity)
+    graph.graph["demands"] = {"s": {"t": 100.0}, "u": {"t": 50.0}}
+    game = congestion_game(graph, load=None, deflection=0.0, buffer=20.0)
+    best = assignment(game, "optimum")
+    course = game.play({"shortest, hops": shortest_by_hops(game), "optimum": Fixed(best.policy, best.gap)}, 4)
+    assert "not certified, for queues are full" in sentences(course)[0]

@@ -536,3 +536,18 @@ def test_the_example_says_what_it_cannot_play(
     with pytest.raises(SystemExit):
         example["main"]()
     assert "no tabular model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "message"), [(None, "None; expected a list"), ([(1.0, 0, 0.0, "False")], "done")])
+def test_a_table_with_other_things_in_it_is_told(given: object, message: str) -> None:
+    env = gymnasium.make("FrozenLake-v1").unwrapped
+    env.P = {**env.P, 3: {**env.P[3], 1: given}}
+    with pytest.raises(am.InputError, match=f"state 3, action 1: .*{message}"):
+        tabular_model(env, 3)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5])
+def test_a_seed_that_is_none_is_told(seed: object) -> None:
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    with pytest.raises(am.InputError, match="seed"):
+        AdversarialEnv(mdp, am.losses.Stochastic(mdp.skeleton)).reset(seed=seed)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import advmdp as am
@@ -331,3 +332,14 @@ def test_a_long_label_is_broken_and_not_the_page(browser: Any, tmp_path: Path) -
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         wide = "return [...document.querySelectorAll('ul.findings li')].every((e) => e.scrollWidth <= e.clientWidth)"
         assert browser.execute_script(wide)
+
+
+def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> None:
+    def text(gap: float) -> str:
+        results = am.Results.of_games({"a": [Played(s, 10.0) for s in (0, 1)], "b": [Played(s, 20.0) for s in (0, 1)]})
+        table = results.table().with_columns(comparator=pl.lit(1000.0), comparator_gap=pl.lit(gap))
+        _, ((_, said),) = findings(results, table, 0.95)
+        return said
+
+    assert "is proven to within 2 only: by so much regrets may be larger." in text(2e-3)
+    assert "proven" not in text(1e-4)

@@ -1,6 +1,7 @@
 """What an experiment shows, in sentences: who has the least regret, by how much, and how sure that is."""
 
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
@@ -9,6 +10,8 @@ from advmdp.experiments.wording import number, plural, setting_name
 
 __all__ = ["findings"]
 
+SMALL = 0.05
+"""Shares of the regret below this need not be spoken of."""
 SAME = 1e-12
 """Differences below this share of the loss are rounding."""
 ENOUGH = 10
@@ -71,10 +74,19 @@ def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[
     said = f"has the least regret, {number(best['regret'])} {over}{between}."
     if len(rows) == 1:
         return name, False, f"{name} is the only learner: regret {number(best['regret'])} {over}{between}."
+    said += _doubt(best)
     ahead = {other: found for other in rows["label"][1:] if (found := _ahead(compared, name, other))}
     text = f"{name} {said} {_margin(rows.row(1, named=True), ahead)} {_how_sure(ahead)}"
     clear = bool(ahead) and all(low is not None and low > 0.0 and n >= ENOUGH for _, low, _, _, n in ahead.values())
     return name, clear, text
+
+
+def _doubt(row: dict[str, Any]) -> str:
+    """How far the best fixed policy is known, where that is not small beside the regret."""
+    within = (row["comparator_gap"] or 0.0) * abs(row["comparator"] or 0.0)
+    if within <= SMALL * abs(row["regret"]):
+        return ""
+    return f" The best fixed policy is proven to within {number(within)} only: by so much regrets may be larger."
 
 
 Ahead = tuple[float, float | None, float | None, float, int]

@@ -22,7 +22,7 @@ episode t of the losses, its randomness is that of :func:`advmdp.play` (row t of
 step k is drawn with number 2 k + 1, and number 2 k is left to the player), and it keeps the same account.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, SupportsIndex
@@ -207,6 +207,8 @@ def _outcomes(name: str, table: Any, states: int) -> Outcomes:
             raise InputError(f"{name}.P, state {s}", "no actions", "P[s][a] for s = 0, 1, ...")
         for a, given in actions.items():
             where, total = f"{name}.P, state {s}, action {a}", 0.0
+            if not isinstance(given, Iterable):
+                raise InputError(where, f"{given!r}", "a list of (probability, next state, reward, done)")
             for outcome in given:
                 probability, successor, reward, done = _outcome(where, outcome, states)
                 total += probability
@@ -229,6 +231,8 @@ def _outcome(where: str, outcome: Any, states: int) -> tuple[float, int, float, 
         raise InputError(where, f"next state {successor!r}", f"0 to {states - 1}")
     if not is_number(reward) or not np.isfinite(reward):
         raise InputError(where, f"reward {reward!r}", "a finite number")
+    if not isinstance(done, bool | np.bool_) and not (isinstance(done, int) and done in (0, 1)):
+        raise InputError(where, f"done {done!r}", "true or false")
     return float(probability), int(successor), float(reward), bool(done)
 
 
@@ -313,9 +317,10 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         """The loss of the episode under way; None before its first step and after its last."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed is not None:
-            self._begin(whole("seed", seed, 0))
+        chosen = None if seed is None else whole("seed", seed, 0)
+        super().reset(seed=chosen)
+        if chosen is not None:
+            self._begin(chosen)
         elif self._loss is not None:
             self._finish(self._paid + self.skeleton.num_layers - self._steps)
         self._state, self._steps, self._paid = 0, 0, 0.0

@@ -121,7 +121,7 @@ def read_as_graph(path: str | PathLike[str]) -> AsGraph:
     if lines.is_empty():
         raise InputError(name, "no links", "lines like 174|3356|0 (serial-1) or 174|3356|0|bgp (serial-2)")
     cells = pl.col("text").str.split("|")
-    numbers = [cells.list.get(k, null_on_oob=True).cast(pl.Int64, strict=False) for k in range(3)]
+    numbers = [cells.list.get(k, null_on_oob=True).str.strip_chars().cast(pl.Int64, strict=False) for k in range(3)]
     rows = lines.select("line", "text", fields=cells.list.len(), a=numbers[0], b=numbers[1], kind=numbers[2])
     fields = int(rows["fields"][0])
     good = pl.col("fields").is_in([fields] if fields in (3, 4) else []) & pl.col("kind").is_in([-1, 0])
@@ -158,7 +158,7 @@ def _refuse(name: str, line: int, text: str, fields: int) -> NoReturn:
     if len(cells) != fields:
         raise InputError(where, f"{len(cells)} fields", f"{fields}, as in the first line")
     for cell in cells[:2]:
-        if not (cell.isascii() and cell.isdigit() and 1 <= int(cell) <= LARGEST):
+        if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= LARGEST):
             raise InputError(where, f"'{cell}'", f"the number of an AS, 1 to {LARGEST}")
     if cells[2] not in ("-1", "0"):
         siblings = " (siblings, in old files: leave them out or make them peers)" if cells[2] in ("1", "2") else ""

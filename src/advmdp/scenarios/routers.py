@@ -76,13 +76,10 @@ class Learners:
 
 
 def shortest_by_hops(game: CongestionGame) -> Fixed:
-    """The fewest hops; among ways with as many the shorter one."""
-    longest = float(game.delays.propagation.max()) or 1.0
-    hops = 1.0 + 1e-6 * game.delays.propagation / longest
+    """The fewest hops, on average over deflections."""
     # A lost packet costs more than any way, as it does in milliseconds.
     cost = np.where(game.link == LOST, 2.0 * game.mdp.skeleton.num_layers, 0.0)
-    on = game.link >= 0
-    cost[on] = hops[game.link[on]]
+    cost[game.link >= 0] = 1.0
     return Fixed(best_response(game.mdp, cost)[0])
 
 

@@ -225,7 +225,7 @@ def _positions(name: str, graph: Any, nodes: tuple[str, ...]) -> FloatArray | No
 
 
 def _demands(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str, ...]) -> FloatArray | None:
-    if not given:
+    if given is None or (isinstance(given, Mapping) and not given):
         return None
     if not isinstance(given, Mapping) or not all(isinstance(row, Mapping) for row in given.values()):
         raise InputError(f"{name}, demands", f"{type(given).__name__}", "{node: {node: amount}}")
