@@ -16,7 +16,7 @@ import numpy as np
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import OnTheMean, compare, count, paper
+from advmdp.scenarios.comparing import OnTheMean, compare, count, paper, picture
 
 OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
 
@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--zones", type=int, default=1)
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
+    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.zones, arguments.csv)
@@ -83,6 +84,8 @@ def main() -> None:
     title = f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days"
     console = paper()
     console.print(compared.table(title, "a day of the best fixed policy costs"))
+    if arguments.out is not None:
+        compared.draw(arguments.out, "regret so far")
     last = compared.last[OURS, next(reversed(found))]
     console.print(f"What UC-O-REPS would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 

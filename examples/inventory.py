@@ -14,7 +14,7 @@ import numpy as np
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import compare, count, paper
+from advmdp.scenarios.comparing import compare, count, paper, picture
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--weeks", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
+    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.csv)
@@ -69,6 +70,8 @@ def main() -> None:
     title = f"Regret of a week in money: {arguments.seeds} seeds of {weeks:,} weeks"
     console = paper()
     console.print(compared.table(title, "a week of the best fixed policy costs"))
+    if arguments.out is not None:
+        compared.draw(arguments.out, "regret so far")
     last = compared.last["Uniform", next(reversed(found))]
     console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")
 

@@ -83,6 +83,14 @@ def test_the_scenarios_take_files_and_name_what_is_wrong_with_them(tmp_path: Pat
     assert "line 2: 4 cells; expected 3" in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [("battery.py", "--days", "20"), ("inventory.py", "--weeks", "20")])
+def test_the_scenarios_draw_their_regret(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, "--seeds", "1", "--out", str(tmp_path / "out.png"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    assert run(*arguments, "--out", str(tmp_path / "nowhere" / "out.png")).returncode == 2
+
+
 def test_the_scenarios_page_says_who_wins_where() -> None:
     battery = runpy.run_path(str(EXAMPLES / "battery.py"))
     rows = compare(battery["worlds"](1, None), battery["learners"], 400, (1, 2)).regret

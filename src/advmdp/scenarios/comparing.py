@@ -44,6 +44,8 @@ class Comparison:
     """What an episode of the best fixed policy costs; by learner too, since losses may answer to what is played."""
     last: dict[tuple[str, str], Game]
     """The games of the last seed."""
+    unit: dict[str, float]
+    """What a loss of 1 is worth, by world."""
 
     def table(self, title: str, footer: str) -> Table:
         """A row for each learner, the least of each world in green, and what the best fixed policy pays."""
@@ -62,6 +64,26 @@ class Comparison:
         table.add_row(footer, *map(self._paid, worlds))
         return table
 
+    def draw(self, path: Path, ylabel: str) -> None:
+        """Regret over the episodes, of the last seed, a panel for each world, as a PNG."""
+        import matplotlib.pyplot as plt
+
+        from advmdp.plot.curves import PALETTE
+
+        size = (5.5 * len(self.unit), 3.6)
+        figure, axes = plt.subplots(1, len(self.unit), figsize=size, layout="constrained", squeeze=False)
+        for ax, (world, unit) in zip(axes[0], self.unit.items(), strict=True):
+            games = [(name, game) for (name, at), game in self.last.items() if at == world]
+            for (name, game), colour in zip(games, PALETTE, strict=False):
+                line = game.curve.drop_nulls("regret")
+                ax.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4, label=name)
+            ax.set(xlabel="episode", ylabel=ylabel)
+            ax.set_title(world, fontsize="medium", loc="left")
+            ax.spines[["top", "right"]].set_visible(False)
+        axes[0, 0].legend(frameon=False, fontsize="small")
+        figure.savefig(path, dpi=100)
+        plt.close(figure)
+
     def _paid(self, world: str) -> str:
         """What the best fixed policy pays: from the least to the most where each learner makes losses of its own."""
         means = [values.mean() for (_, at), values in self.best.items() if at == world]
@@ -77,18 +99,20 @@ def compare(
     regret: dict[tuple[str, str], list[float]] = {}
     best: dict[tuple[str, str], list[float]] = {}
     last: dict[tuple[str, str], Game] = {}
+    unit: dict[str, float] = {}
     todo = [(world, seed) for world in worlds for seed in seeds]
     for world, seed in track(todo, "playing", console=Console(stderr=True), disable=not sys.stderr.isatty()):
         scenario = worlds[world]
         losses, wanted = scenario.losses_from(seed), criterion or scenario.criterion
         own = wanted == scenario.criterion
+        unit[world] = scenario.scale if own else 1.0
         for name, learner in learners(scenario, wanted, episodes).items():
             game = play(scenario.mdp, losses, learner, episodes, seed, criterion=wanted, comparator_at="end")
-            regret.setdefault((name, world), []).append((scenario.scale if own else 1.0) * game.regret / episodes)
+            regret.setdefault((name, world), []).append(unit[world] * game.regret / episodes)
             last[name, world] = game
             value = game.comparator.value
             best.setdefault((name, world), []).append((scenario.money(value, episodes) if own else value) / episodes)
-    return Comparison(_arrays(regret), _arrays(best), last)
+    return Comparison(_arrays(regret), _arrays(best), last, unit)
 
 
 def _arrays(found: dict[tuple[str, str], list[float]]) -> dict[tuple[str, str], FloatArray]:
