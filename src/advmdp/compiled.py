@@ -5,7 +5,9 @@ Floating-point semantics stay strict (no fastmath), so that the same input gives
 
 Numba keeps a compiled kernel for as long as the kernel's own file is the same, though the kernels that it calls may
 have changed: whoever takes up a new version of this library would get some of the old one's results, silently.  So what
-is kept is kept under a hash of all files with kernels.
+is kept is kept under a hash of all files with kernels.  That hash also takes the place of the time of a kernel's file:
+by times, when a file is changed and changed back, some kernels would be compiled anew and others read from the cache,
+and what was compiled against a parallel kernel from the cache crashes when it is itself read from there.
 """
 
 import hashlib
@@ -31,12 +33,16 @@ def compiled(function: Function) -> Function:
 def kept_on_disk(kernel: Any) -> Any:
     """The kernel, with a cache that knows when any kernel has changed; without one if there is no place for it."""
     with suppress(RuntimeError):
-        kernel._cache = _Cache(kernel.py_func)  # type: ignore[no-untyped-call]
+        kernel._cache = _Cache(kernel.py_func)
     return kernel
 
 
 class _Cache(FunctionCache):
-    """Numba's own, with one more thing that must be the same."""
+    """Numba's own, with one more thing that must be the same, and no times of files."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file._source_stamp = sources(Path(__file__).parent)
 
     def _index_key(self, sig: object, codegen: object) -> tuple[object, ...]:
         return (*super()._index_key(sig, codegen), sources(Path(__file__).parent))  # type: ignore[no-untyped-call]
