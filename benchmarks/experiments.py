@@ -32,7 +32,7 @@ from advmdp.regret import marks
 
 WORLD = {"kind": "random", "layers": (1, 5, 5, 5, 5, 1), "actions": 4}
 ADAPTIVE = {"kind": "adaptive", "strength": 0.8}
-LONG, REPEATS = 10.0, 3
+LONG, REPEATS = 10.0, 5
 RUNS, JOBS = 1000, 2
 HORIZON, PLAYED, SEEDS = 10**6, 2000, 20
 LEARNERS = ("UCOREPS", "OREPS", "UCRL2", "FollowLeader", "Uniform")

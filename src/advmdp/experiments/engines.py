@@ -10,6 +10,7 @@ if that one dies too.  They start when the engine is opened, and get ready while
 so this module imports the library where it is used, and can be had before the rest.
 """
 
+import gc
 import json
 import os
 import signal
@@ -30,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 from advmdp.errors import StorageError
 
-__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes"]
+__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes", "unswept"]
 
 SHARED = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 """Threads of which a process gets its part: results do not depend on them."""
@@ -187,13 +188,25 @@ def _work(pipe: Connection) -> None:
             _say(pipe, Event(task.number, "progress", done))
 
     try:
-        _get_ready()
+        with unswept():
+            _get_ready()
         while True:
             task = Task(*_hear(pipe))
             horizon = json.loads(task.run)["horizon"]
             _say(pipe, play_task(task, show))
     except (EOFError, ConnectionError, KeyboardInterrupt):
         sys.exit(0)
+
+
+@contextmanager
+def unswept() -> Iterator[None]:
+    """What is imported in here stays, so nothing looks for garbage in it: neither now nor when the process ends."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _get_ready() -> None:
