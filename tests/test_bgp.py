@@ -284,8 +284,9 @@ def test_what_is_delivered_is_what_a_dense_markov_chain_says(seed: int) -> None:
     assert visits[sk.state("4 delivered")] + visits[sk.state("4 lost")] == pytest.approx(1.0)
 
 
-def test_the_shortest_policy_takes_the_fewest_hops_and_customers_first() -> None:
-    found = small(1)
+@pytest.mark.parametrize("seed", [1, 4, 5])  # with ways equally short through customers, peers and providers
+def test_the_shortest_policy_takes_the_fewest_hops_and_customers_first(seed: int) -> None:
+    found = small(seed)
     sk, net = found.mdp.skeleton, arrows(found.graph)
     goal = int(found.graph.numbers[found.destination])
     chosen = np.flatnonzero((found.shortest() == 1.0) & (found.pair_place >= 0))
@@ -392,6 +393,9 @@ def test_links_are_out_for_whole_stretches_as_often_as_said() -> None:
         ({"outages": 2}, "outages"),
         ({"repair": 0}, "repair"),
         ({"period": 0}, "period"),
+        ({"period": 10**20}, "period"),
+        ({"repair": 10**20}, "repair"),
+        ({"file": 5}, "file: 5; expected a path"),
         ({"seed": -1}, "seed"),
     ],
 )

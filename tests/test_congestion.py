@@ -375,6 +375,8 @@ def test_what_is_wrong_is_named() -> None:
         assert k not in (0, 2, 3) or str(caught.value) in shown
     with pytest.raises(am.InputError, match="episodes: 1"):
         congestion_game(diamond()).play({}, 1)
+    with pytest.raises(am.InputError, match="routers: none; expected at least one"):
+        congestion_game(diamond()).play({}, 3)
 
 
 def test_the_largest_demands_are_kept() -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,22 +16,24 @@ from io import StringIO
 from multiprocessing import active_children
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import gymnasium
 import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn
 from typer.testing import CliRunner
 
 import advmdp as am
 from advmdp.cli import app
 from advmdp.experiments.command import GROUPS
-from advmdp.experiments.engines import THREADS, Event, Player, Task, processes
-from advmdp.experiments.runner import estimate, run_experiment
+from advmdp.experiments.engines import THREADS, Event, Player, Task, play_task, processes
+from advmdp.experiments.runner import _bars, estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
-from advmdp.experiments.store import Store
+from advmdp.experiments.store import Store, lock
 from advmdp.integrations.gymnasium import tabular_model
 from advmdp.scenarios import make_scenario
 
@@ -460,6 +463,60 @@ def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Pa
     os.kill(victim, signal.SIGKILL)
     _, errors = process.communicate(timeout=300)
     assert (process.returncode, "6 runs played" in errors) == (0, True), errors
+
+
+def test_a_run_that_takes_two_processes_with_it_has_failed(tmp_path: Path) -> None:
+    (run, *_) = runs_of(read_spec(spec_file(tmp_path, LONG)))
+    folder, killed, said = tmp_path / "run", 0, []
+    with processes(1) as play_all:
+        for event in play_all([Task(0, run.to_json(), str(folder), 20.0)]):
+            said.append(event.kind)
+            if event.kind == "progress":
+                (victim,) = active_children()
+                assert victim.pid is not None
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.join()
+                killed += 1
+    assert killed == said.count("begun") == 2
+    assert event == Event(0, "failed", why="its process died 2 times, the last time by SIGKILL")
+    assert (folder / "traceback.txt").read_text() == f"{event.why}\n"
+
+
+def test_a_run_waits_for_a_process_that_is_still_at_it(tmp_path: Path) -> None:
+    (run, *_) = runs_of(read_spec(spec_file(tmp_path)))
+    order: list[str] = []
+    task = Task(0, run.to_json(), str(tmp_path), 20.0)
+    player = threading.Thread(target=lambda: order.append(play_task(task, lambda done: None).kind))
+    with lock(tmp_path):
+        player.start()
+        player.join(1.0)  # which a run without a lock would have ended by
+        order.append("let go")
+    player.join()
+    assert order == ["let go", "finished"]
+
+
+def test_a_bar_stays_for_as_long_as_its_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: list[Progress] = []
+
+    class Kept(Progress):
+        def __init__(self, *columns: ProgressColumn, **options: Any) -> None:
+            super().__init__(*columns, **options)
+            made.append(self)
+
+    monkeypatch.setattr("advmdp.experiments.runner.Progress", Kept)
+    runs = runs_of(read_spec(spec_file(tmp_path)))
+    with _bars(Console(force_terminal=True, file=StringIO()), runs, range(len(runs))) as show:
+        shown = []
+        for event in (Event(1, "begun"), Event(1, "progress", 150.0), Event(0, "begun"), Event(1, "finished")):
+            show(event)
+            shown.append([(task.description, task.completed) for task in made[0].tasks])
+    name, other = (f"{run.learner.shown}, seed {run.seed}" for run in (runs[1], runs[0]))
+    assert shown == [
+        [("all runs", 0), (name, 0)],
+        [("all runs", 0), (name, 150.0)],
+        [("all runs", 0), (name, 150.0), (other, 0)],
+        [("all runs", 1), (other, 0)],
+    ]
 
 
 FAILING = GOOD.replace('kind = "adaptive"\nstrength = 0.8', 'kind = "replay"\nfile = "record.csv"')

@@ -158,6 +158,15 @@ def test_an_adversary_sets_the_price_of_moves_and_of_nothing_else() -> None:
         model.priced(am.losses.Switching(RAGGED.skeleton, period=1))
 
 
+def test_who_is_done_pays_the_most_that_a_last_step_there_could_cost() -> None:
+    ends = {0: [(1.0, 1, -1.0, True)], 1: [(1.0, 1, -4.0, True)], 2: [(1.0, 1, 0.0, True)]}
+    model = tabular_model(toy({0: ends, 1: {0: [(1.0, 1, 0.0, False)]}}), 3)
+    waits = model.aftermath > 0.0
+    assert waits.any()
+    assert (model.aftermath[waits] == 1.0).all()
+    assert not model.moves[waits].any()
+
+
 def test_the_game_of_a_constant_loss_is_the_environment() -> None:
     model = tabular_model("FrozenLake-v1", 8)
     game = am.play(model.mdp, model.losses, am.Uniform(model.mdp.skeleton), 30)
@@ -209,6 +218,8 @@ FINE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, False)]}}
         (toy(FINE | {1: {0: [(1.0, 1, float("inf"), False)]}}), "state 1, action 0: reward inf"),
         (toy(FINE | {1: {0: [(1.0, 1, 0.0)]}}), "expected (probability, next state, reward, done)"),
         (toy(FINE | {1: {"up": [(1.0, 1, 0.0, False)]}}), "state 1, action up"),
+        (toy(FINE | {1: {10**12: [(1.0, 1, 0.0, False)]}}), "state 1: action 1000000000000; expected actions 0, 1, 2"),
+        (toy(FINE | {1: {0: [(1.0, 1, -1e308, False)]}}), "reward -1e+308; expected a number from -1e+100 to 1e+100"),
     ],
 )
 def test_a_table_that_is_none_is_named(env: object, said: str) -> None:

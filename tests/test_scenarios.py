@@ -95,6 +95,13 @@ def test_what_is_possible_is_said() -> None:
         ("battery", {"period": 0}, "period"),
         ("battery", {"scale": -1.0}, "scale"),
         ("battery", {"zones": 0}, "zones"),
+        ("battery", {"season": 10**20}, "season"),
+        ("battery", {"period": 10**20}, "period: 1(0)+; expected a whole number, 1 to"),
+        ("battery", {"scale": 1e308}, "scale: 1e\\+308; expected a number above 0, at most 1e\\+100"),
+        ("battery", {"file": 5}, "file: 5; expected a path"),
+        ("battery", {"file": "a\0b"}, "file: 'a\\\\x00b'; expected a path"),
+        ("inventory", {"file": 5}, "file: 5; expected a path"),
+        ("inventory", {"period": 10**20}, "period"),
         ("inventory", {"demand": [0.5, 0.4]}, r"demand: \[0.5, 0.4\]; expected probabilities"),
         ("inventory", {"weekend": [-0.5, 1.5]}, "weekend"),
         ("inventory", {"most": 0}, "most"),
@@ -415,7 +422,7 @@ GOOD = "day,hour,price\na,0,1\na,1,2\n"
         ("day,hour,price,price\na,0,1,1\n", "line 1: column 'price' twice"),
         ("day,hour,price,colour\na,0,1,red\n", "line 1: column 'colour' beside 'price'"),
         (GOOD + "b,0\n", "line 4: 2 cells; expected 3"),
-        (GOOD + "\nb,0,cheap\n", "line 5, column price: 'cheap'; expected a finite number"),
+        (GOOD + "\nb,0,cheap\n", "line 5, column price: 'cheap'; expected a number from -1e+100 to 1e+100"),
         (GOOD + "b,0,\n", "line 4, column price: nothing"),
         (GOOD + "b,0,nan\n", "line 4, column price: 'nan'"),
         (GOOD + "b,2,1\n", "line 4, column hour: '2'; expected a number from 0 to 1"),
@@ -424,7 +431,11 @@ GOOD = "day,hour,price\na,0,1\na,1,2\n"
         (GOOD + "b,1,1\n", "no price for day b, hour 0"),
         ("day,hour,zone,price\na,0,n,1\na,1,n,1\na,0,s,1\n", "no price for day a, hour 1, zone s"),
         ("day,hour,price\na,0,0\na,1,0\n", "prices that are all 0"),
-        ('day,hour,price\na,0,"1\n', "unreadable"),
+        ('day,hour,price\na,0,"1\n', "line 2: unreadable"),
+        (GOOD + 'b,0,1\nb,1,"1"x\n', "line 5: unreadable"),
+        (GOOD + "b,0,1_0\n", "line 4, column price: '1_0'"),
+        (GOOD + "b,0,\u0661\n", "line 4, column price: '\u0661'"),
+        (GOOD + "b,0,1e308\n", "line 4, column price: '1e308'; expected a number from -1e+100 to 1e+100"),
     ],
 )
 def test_faults_in_a_file_of_prices_are_named(tmp_path: Path, text: str, said: str) -> None:
@@ -447,7 +458,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         with pytest.raises(am.InputError, match=r"none\.csv: No such file"):
             read(tmp_path / "none.csv")
         (tmp_path / "bytes.csv").write_bytes(b"day,hour,price\n\xff\xfe,0,1\n")
-        with pytest.raises(am.InputError, match=r"bytes\.csv: unreadable"):
+        with pytest.raises(am.InputError, match=r"bytes\.csv, line 2: unreadable"):
             read(tmp_path / "bytes.csv")
 
 
@@ -472,8 +483,8 @@ def test_unit_costs_come_back_and_cost_what_they_cost(tmp_path: Path) -> None:
     [
         ("order,hold,waste\n1,1,1\n", "line 1: no column 'short'"),
         ("order,hold,waste,short,tax\n1,1,1,1,1\n", "line 1: column 'tax'; expected week, order"),
-        ("order,hold,waste,short\n1,1,1,1\n1,x,1,1\n", "line 3, column hold: 'x'; expected a number, 0 or more"),
-        ("order,hold,waste,short\n1,1,-1,1\n", "line 2, column waste: '-1'; expected a number, 0 or more"),
+        ("order,hold,waste,short\n1,1,1,1\n1,x,1,1\n", "line 3, column hold: 'x'; expected a number from 0 to 1e+100"),
+        ("order,hold,waste,short\n1,1,-1,1\n", "line 2, column waste: '-1'; expected a number from 0 to 1e+100"),
         ("order,hold,waste,short\n1,1,1,inf\n", "line 2, column short: 'inf'"),
         ("order,hold,waste,short\n1,1,1\n", "line 2: 3 cells; expected 4"),
     ],

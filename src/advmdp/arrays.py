@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.errors import InputError
 
 __all__ = [
+    "LARGEST",
     "FloatArray",
     "Scalar",
     "exact_floats",
@@ -29,6 +30,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
+LARGEST = 1e100
+"""The largest cost or reward taken: products and sums of such are still numbers."""
 
 
 def integers(values: ArrayLike, name: str) -> NDArray[np.int64]:

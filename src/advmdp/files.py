@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,24 @@ from numpy.typing import NDArray
 
 from advmdp.errors import InputError, StorageError
 
-__all__ = ["read_archive", "write_archive", "write_bytes"]
+__all__ = ["path_of", "read_archive", "write_archive", "write_bytes"]
 
 ABOUT = "about"
 DAMAGE = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 """What a damaged archive, or a file that is none, makes NumPy and zipfile raise."""
+
+
+def path_of(name: str, path: str | PathLike[str]) -> Path:
+    """``path`` as one; what cannot be the path of anything is an error of what is called ``name``."""
+    try:
+        text = fspath(path)
+    except TypeError:
+        text = "\0"
+    if not isinstance(text, str) or "\0" in text:
+        raise InputError(name, f"{path!r}", "a path")
+    return Path(text)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -50,14 +61,14 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], arrays: M
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     content = BytesIO()
     np.savez(content, allow_pickle=False, **{ABOUT: text}, **dict(arrays))
-    write_bytes(Path(path), content.getvalue())
+    write_bytes(path_of("path", path), content.getvalue())
 
 
 def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What :func:`write_archive` wrote; ``about`` must name this kind, and this version or an older one."""
     expected = f"a file that advmdp saved as a {kind}"
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with open(path_of("path", path), "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         about = json.loads(arrays.pop(ABOUT).tobytes())
     except FileNotFoundError:

@@ -29,7 +29,7 @@ import polars as pl
 from advmdp.arrays import FloatArray, expect, frozen, taken, whole
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.errors import InputError
-from advmdp.files import read_archive, write_archive
+from advmdp.files import path_of, read_archive, write_archive
 from advmdp.hindsight import Comparator, Played, comparators, total_comparator
 from advmdp.learners.base import Feedback, Learner, fitting
 from advmdp.learners.episode import checked_losses, make_block, make_world
@@ -121,7 +121,9 @@ def play(
     if feedback not in (None, "full", "bandit"):
         raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
     _fit(mdp, losses, learner, feedback, dynamics)
-    match = _Match(mdp, losses, learner, seed, criterion, None if checkpoint is None else Path(checkpoint))
+    match = _Match(
+        mdp, losses, learner, seed, criterion, None if checkpoint is None else path_of("checkpoint", checkpoint)
+    )
     count = whole("episodes", episodes, 1)
     if losses.episodes is not None and count > losses.episodes:
         raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")

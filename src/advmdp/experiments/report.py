@@ -22,7 +22,7 @@ from advmdp.experiments.flow_svg import flow_svg, shared_flow
 from advmdp.experiments.results import SETTING, Results
 from advmdp.experiments.toml_text import toml_text
 from advmdp.experiments.wording import exact, number, plural, setting_name
-from advmdp.files import write_bytes
+from advmdp.files import path_of, write_bytes
 from advmdp.pages import row as row_of
 from advmdp.pages import table as table_of
 from advmdp.pages import whole_page
@@ -47,7 +47,7 @@ MEASURES = (
 def write_report(root: str | PathLike[str], out: str | PathLike[str] | None = None) -> Path:
     """Write the report of the experiment in the folder ``root``: into ``report.html`` there, unless said."""
     results = Results(root)
-    path = results.root / NAME if out is None else Path(out)
+    path = results.root / NAME if out is None else path_of("out", out)
     write_bytes(path, report(results).encode())
     return path
 

@@ -22,6 +22,7 @@ from advmdp.arrays import FloatArray, whole
 from advmdp.errors import InputError
 from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
 from advmdp.experiments.store import INDEX, RUNS, state_of
+from advmdp.files import path_of
 from advmdp.regret import marks
 
 __all__ = ["Results"]
@@ -62,7 +63,7 @@ class Results:
     """
 
     def __init__(self, root: str | PathLike[str]) -> None:
-        self.root = Path(root)
+        self.root = path_of("root", root)
         index = _index(self.root)
         self.name: str = index["name"]
         self.spec: dict[str, Any] = index["spec"]

@@ -48,6 +48,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from advmdp.errors import InputError
+from advmdp.files import path_of
 from advmdp.learners.base import LEARNERS, learner_class
 from advmdp.scenarios import SCENARIOS, scenario_parameters
 
@@ -300,7 +301,7 @@ class Spec(Part):
 
 def read_spec(path: str | PathLike[str]) -> Spec:
     """The spec in a TOML file."""
-    where = Path(path)
+    where = path_of("spec", path)
     try:
         table = tomllib.loads(where.read_text("utf-8"))
     except OSError as error:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from advmdp.errors import InputError
 from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, tidy
 from advmdp.experiments.spec import Spec
-from advmdp.files import write_bytes
+from advmdp.files import path_of, write_bytes
 
 __all__ = ["State", "Store", "state_of"]
 
@@ -31,7 +31,7 @@ class Store:
     """The folder, and which of its runs are where."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = Path(root)
+        self.root = path_of("out", root)
 
     def folder(self, run: Run) -> Path:
         """That of one run."""

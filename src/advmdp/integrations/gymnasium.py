@@ -32,7 +32,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from advmdp.arrays import FloatArray, exact_floats, expect, floats, frozen, is_number, owned, whole
+from advmdp.arrays import LARGEST, FloatArray, exact_floats, expect, floats, frozen, is_number, owned, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.expansion import Expansion, time_expand
@@ -216,6 +216,10 @@ def _outcomes(name: str, table: Any, states: int) -> Outcomes:
                     rows.append((s, whole(where, a, 0), successor + done * states, probability, reward))
             if not abs(total - 1.0) <= TOLERANCE:
                 raise InputError(where, f"probabilities with a sum of {total}", "1 (to nine digits)")
+    most = max(row[1] for row in rows)
+    if most >= len(rows):
+        where = next(f"{name}.P, state {row[0]}" for row in rows if row[1] == most)
+        raise InputError(where, f"action {most}", "actions 0, 1, 2, ...")
     rows += [(s, 0, s, 1.0, 0.0) for s in range(states, 2 * states)]
     return Outcomes(*(np.array(column) for column in zip(*rows, strict=True)))
 
@@ -229,8 +233,8 @@ def _outcome(where: str, outcome: Any, states: int) -> tuple[float, int, float, 
         raise InputError(where, f"probability {probability!r}", "a number from 0 to 1")
     if not isinstance(successor, int | np.integer) or not 0 <= successor < states:
         raise InputError(where, f"next state {successor!r}", f"0 to {states - 1}")
-    if not is_number(reward) or not np.isfinite(reward):
-        raise InputError(where, f"reward {reward!r}", "a finite number")
+    if not is_number(reward) or not abs(reward) <= LARGEST:
+        raise InputError(where, f"reward {reward!r}", f"a number from {-LARGEST:g} to {LARGEST:g}")
     if not isinstance(done, bool | np.bool_) and not (isinstance(done, int) and done in (0, 1)):
         raise InputError(where, f"done {done!r}", "true or false")
     return float(probability), int(successor), float(reward), bool(done)

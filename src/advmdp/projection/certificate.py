@@ -101,8 +101,8 @@ def forward_pass(structure: Structure, work: Work) -> float:
             for j in range(unsigned(end - begin)):
                 mass[there + j] += here * flow[at + j]
         else:
-            for e in range(begin, end):
-                mass[structure.edge_successor[e]] += here * flow[e]
+            for e in range(unsigned(begin), unsigned(end)):
+                mass[unsigned(structure.edge_successor[e])] += here * flow[e]
     return gap
 
 
@@ -147,8 +147,8 @@ def write_free_scattered(
 ) -> float:  # fmt: skip
     """log q and q of any free pair; returns the sum of q."""
     s = 0.0
-    for i in range(begin, begin + size):
-        y = successor[i]
+    for i in range(unsigned(begin), unsigned(begin + size)):
+        y = unsigned(successor[i])
         value = factor * (UNIT * weight[i] * growth[y])
         s += value
         q[i] = value
@@ -243,8 +243,9 @@ def write_watched(
             for j in range(unsigned(end - begin)):
                 log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
         else:
-            for i in range(begin, end):
-                log_u[i - begin] = log_ratio(log_w[i], beta[successor[i]], offset)
+            at = unsigned(begin)
+            for j in range(unsigned(end - begin)):
+                log_u[j] = log_ratio(log_w[at + j], beta[unsigned(successor[at + j])], offset)
         if not work.marks[TIGHT, pair]:
             at = unsigned(begin)
             for j in range(unsigned(end - begin)):

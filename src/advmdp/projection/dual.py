@@ -108,9 +108,10 @@ def spread_pairs(structure: Structure, work: Work, x: int) -> float:
         if work.pairs[OFFSET, pair] != known:
             known = work.pairs[OFFSET, pair]
             factor = exponential(known - work.states[TOP, x])
-        for i in range(begin, end):
-            f = factor * weight[i] * growth[successor[i]]
-            flow[i + shift] = f
+        at, to = unsigned(begin), unsigned(begin + shift)
+        for j in range(unsigned(end - begin)):
+            f = factor * weight[at + j] * growth[unsigned(successor[at + j])]
+            flow[to + j] = f
             s += f
     return s
 
@@ -134,9 +135,10 @@ def spread_free(structure: Structure, work: Work, part: Part) -> None:
                 flow[to + j] = f
                 s += f
         else:
-            for e in range(begin, end):
-                f = factor * base[at + unsigned(e - begin)] * growth[structure.edge_successor[e]]
-                flow[e] = f
+            to = unsigned(begin)
+            for j in range(unsigned(end - begin)):
+                f = factor * base[at + j] * growth[unsigned(structure.edge_successor[to + j])]
+                flow[to + j] = f
                 s += f
         outflow[x] = s
 
@@ -199,9 +201,10 @@ def push_flow(structure: Structure, work: Work, part: Part) -> None:
                 flow[at + j] = f
                 inflow[there + j] += mass * f
         else:
-            for e in range(begin, end):
-                flow[e] *= factor
-                inflow[structure.edge_successor[e]] += mass * flow[e]
+            for e in range(unsigned(begin), unsigned(end)):
+                f = factor * flow[e]
+                flow[e] = f
+                inflow[unsigned(structure.edge_successor[e])] += mass * f
 
 
 @compiled_sums

@@ -68,9 +68,9 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
         share, first = 1.0 if far else work.share[pair], structure.pairs[FIRST_OF_PAIR, pair]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         if sets.is_box:
-            for i in range(begin, end):
+            for i in range(unsigned(begin), unsigned(end)):
                 fixed = ((row[i] == low[i]) & (low[i] > 0.0)) | (row[i] == high[i])
-                pinned[successor[i]] += share * back[i] if fixed else 0.0
+                pinned[unsigned(successor[i])] += share * back[i] if fixed else 0.0
         elif first >= 0:
             at, there = unsigned(begin), unsigned(first)
             for j in range(unsigned(end - begin)):
@@ -78,8 +78,8 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
                 fixed = share if (row[at + j] == c) & (c > 0.0) else 0.0
                 pinned[there + j] += fixed * back[at + j]
         else:
-            for i in range(begin, end):
-                pinned[successor[i]] += share * back[i] if (row[i] == low[i]) & (low[i] > 0.0) else 0.0
+            for i in range(unsigned(begin), unsigned(end)):
+                pinned[unsigned(successor[i])] += share * back[i] if (row[i] == low[i]) & (low[i] > 0.0) else 0.0
 
 
 @compiled_sums
@@ -96,9 +96,10 @@ def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, resu
                 s += flow[at + j] * v[there + j]
                 product[there + j] -= flow[at + j] * here
         else:
-            for e in range(begin, end):
-                s += flow[e] * v[successor[e]]
-                product[successor[e]] -= flow[e] * here
+            for e in range(unsigned(begin), unsigned(end)):
+                y = unsigned(successor[e])
+                s += flow[e] * v[y]
+                product[y] -= flow[e] * here
         result[x] = v[x] - UNIT * s
 
 
@@ -194,14 +195,15 @@ def multiply_tight(
             terms = (share * (s - mean_a), share * (s - mean_b), share * s)
             class_terms(row, low, high, is_box, begin, size, back, terms, product, first)
             continue
-        for i in range(begin, end):
-            there[i - begin] = v[successor[i]]
-            out[i - begin] = 0.0
+        at = unsigned(begin)
+        for j in range(unsigned(size)):
+            there[j] = v[unsigned(successor[at + j])]
+            out[j] = 0.0
         s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, there, 0, masses)
         terms = (share * (s - mean_a), share * (s - mean_b), share * s)
         class_terms(row, low, high, is_box, begin, size, back, terms, out, 0)
-        for i in range(begin, end):
-            product[successor[i]] += out[i - begin]
+        for j in range(unsigned(size)):
+            product[unsigned(successor[at + j])] += out[j]
 
 
 @compiled

@@ -63,12 +63,13 @@ def gather_row(
 ) -> float:  # fmt: skip
     """Fill u and ln u of any pair; return sum u."""
     s = 0.0
-    for j in range(size):
-        y = successor[begin + j]
-        t = weight[begin + j] * growth[y]
+    at = unsigned(begin)
+    for j in range(unsigned(size)):
+        y = unsigned(successor[at + j])
+        t = weight[at + j] * growth[y]
         s += t
         u[j] = t
-        log_u[j] = log_ratio(log_w[begin + j], beta[y], offset)
+        log_u[j] = log_ratio(log_w[at + j], beta[y], offset)
     return s
 
 

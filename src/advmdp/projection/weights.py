@@ -81,8 +81,8 @@ def shift_row(
             top = t if t > top else top
             bottom = t if t < bottom else bottom
     else:
-        for i in range(begin, end):
-            t = log_w[i] + beta[successor[i]]
+        for i in range(unsigned(begin), unsigned(end)):
+            t = log_w[i] + beta[unsigned(successor[i])]
             weight[i] = t
             top = t if t > top else top
             bottom = t if t < bottom else bottom

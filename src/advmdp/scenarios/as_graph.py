@@ -23,7 +23,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from advmdp.arrays import FloatArray, frozen, whole
 from advmdp.errors import InputError
+from advmdp.files import path_of
 from advmdp.streams import generator
 from advmdp.tables import running
 
@@ -114,7 +115,7 @@ def read_as_graph(path: str | PathLike[str]) -> AsGraph:
     """A file of AS relationships, serial-1 or serial-2, plain or packed; what is wrong is named by its line."""
     import polars as pl
 
-    name = fspath(path)
+    name = str(path_of("file", path))
     text = pl.col("text")
     lines = pl.DataFrame({"text": _text(name).split("\n")}).with_row_index("line", 1)
     lines = lines.select("line", text.str.strip_chars()).filter((text != "") & ~text.str.starts_with("#"))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, floats, frozen, whole
+from advmdp.arrays import LARGEST, FloatArray, floats, frozen, whole
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
@@ -28,7 +28,19 @@ from advmdp.skeleton import Skeleton
 from advmdp.streams import Key, uniforms
 from advmdp.tables import TOLERANCE
 
-__all__ = ["Accounted", "Scenario", "UnitCosts", "at_most", "checked_distribution", "drift", "positive", "recorded"]
+__all__ = [
+    "Accounted",
+    "Scenario",
+    "UnitCosts",
+    "at_most",
+    "checked_distribution",
+    "drift",
+    "positive",
+    "recorded",
+    "span",
+]
+
+LONGEST = 2**53
 
 UnitCosts = Callable[[int, int], FloatArray]
 """(first, stop) -> the unit costs of these episodes, (stop - first, items, d): pure, the same in any block."""
@@ -116,10 +128,15 @@ def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list
 
 
 def positive(name: str, value: float) -> float:
-    """``value`` as a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
-        raise InputError(name, f"{value!r}", "a number above 0")
+    """``value`` as a number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value <= LARGEST:
+        raise InputError(name, f"{value!r}", f"a number above 0, at most {LARGEST:g}")
     return float(value)
+
+
+def span(name: str, value: int) -> int:
+    """``value`` as a number of episodes: 1 or more, and few enough to reckon with."""
+    return at_most(name, value, 1, LONGEST)
 
 
 def at_most(name: str, value: int, least: int, most: int) -> int:

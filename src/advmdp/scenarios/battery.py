@@ -41,7 +41,7 @@ from advmdp.arrays import FloatArray, fraction, frozen, whole
 from advmdp.criteria import TotalLoss, WorstCase
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, at_most, drift, positive, recorded
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, at_most, drift, positive, recorded, span
 from advmdp.scenarios.csv_table import CsvTable, read_csv
 from advmdp.skeleton import Skeleton
 from advmdp.streams import stream_key, uniforms
@@ -208,8 +208,8 @@ def generated_prices(
     upset: float = 0.0,
 ) -> UnitCosts:
     """(first, stop) -> prices (days, hours, zones) from 0 to 1 by the generator at the head of this module."""
-    whole("season", season, 1)
-    whole("period", period, 1)
+    span("season", season)
+    span("period", period)
     fraction("spikes", spikes)
     fraction("noise", noise)
     fraction("upset", upset)

@@ -41,7 +41,7 @@ from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.scenarios.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
-from advmdp.scenarios.base import Scenario, UnitCosts, drift
+from advmdp.scenarios.base import Scenario, UnitCosts, drift, span
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator, stream_key, uniforms
 from advmdp.tables import running
@@ -156,8 +156,8 @@ def generated_costs(
     seed: int, relation: NDArray[np.int8], period: int = 200, outages: float = 0.05, repair: int = 20
 ) -> UnitCosts:
     """(first, stop) -> what each link costs over LOST, then 1 and 0: (episodes, links + 2); see the head."""
-    whole("period", period, 1)
-    whole("repair", repair, 1)
+    span("period", period)
+    span("repair", repair)
     fraction("outages", outages)
     fixed_key, crowd, broken = (stream_key(seed, "bgp", name) for name in ("fixed", "congestion", "outages"))
     count = len(relation)

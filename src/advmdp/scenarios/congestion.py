@@ -189,6 +189,8 @@ class CongestionGame:
     ) -> "Course":
         """Every router in a game of its own; ``progress`` is told how much of 1 is done."""
         count = whole("episodes", episodes, 2)
+        if not routers:
+            raise InputError("routers", "none", "at least one, by its name")
         rows: list[dict[str, Any]] = []
         use = np.empty((len(routers), count, len(self.topology.links)))
         p99 = {}

@@ -17,7 +17,7 @@ import polars as pl
 
 from advmdp.arrays import FloatArray
 from advmdp.experiments.wording import number
-from advmdp.files import write_bytes
+from advmdp.files import path_of, write_bytes
 from advmdp.pages import row as row_of
 from advmdp.pages import table as table_of
 from advmdp.pages import whole_page
@@ -59,7 +59,7 @@ SHARES = ("peak", "changed", "gap", "average_gap")
 
 def write_congestion_report(course: Course, path: str | PathLike[str]) -> Path:
     """Write the page."""
-    out = Path(path)
+    out = path_of("path", path)
     write_bytes(out, congestion_report(course).encode())
     return out
 

@@ -9,9 +9,13 @@ import csv
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from io import StringIO
+from os import PathLike
+from pathlib import Path
 
+from advmdp.arrays import LARGEST
 from advmdp.errors import InputError
+from advmdp.files import path_of
 
 __all__ = ["CsvTable", "read_csv", "read_table"]
 
@@ -49,14 +53,18 @@ class CsvTable:
         return f"{self.place(row)}, column {self.header[column]}"
 
     def number(self, row: int, column: int, low: float, high: float) -> float:
-        """A cell as a number from ``low`` to ``high``, both finite or not."""
+        """A cell as a number from ``low`` to ``high``, which may be infinite."""
         cell = self.rows[row][column]
         try:
-            value = float(cell)
+            value = (
+                float(cell) if cell.isascii() and "_" not in cell else math.nan
+            )  # Python reads more than people write
         except ValueError:
             value = math.nan
-        if not math.isfinite(value) or not low <= value <= high:
-            raise InputError(self.where(row, column), f"'{cell}'" if cell else "nothing", _range(low, high))
+        low, high = max(low, -LARGEST), min(high, LARGEST)
+        if not low <= value <= high:
+            expected = f"a number from {low:g} to {high:g}"
+            raise InputError(self.where(row, column), f"'{cell}'" if cell else "nothing", expected)
         return value
 
     def whole(self, row: int, column: int, low: int, high: int) -> int:
@@ -68,22 +76,14 @@ class CsvTable:
         return int(value)
 
 
-def _range(low: float, high: float) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "a finite number"
-    return f"a number, {low:g} or more" if math.isinf(high) else f"a number from {low:g} to {high:g}"
-
-
 def read_csv(path: str | PathLike[str]) -> CsvTable:
     """The file's header, which must have distinct names, and its rows, which must be as long."""
-    name = fspath(path)
+    name = str(path_of("file", path))
+    reader = csv.reader(StringIO(_text(name), newline=""), strict=True)
     try:
-        with open(name, encoding="utf-8-sig", newline="") as file:
-            found = list(_cells(csv.reader(file, strict=True)))
-    except OSError as error:
-        raise InputError(name, f"{error.strerror}", "a CSV file that can be read") from None
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(name, f"unreadable ({error})", "a CSV file in UTF-8") from None
+        found = list(_cells(reader))
+    except csv.Error as error:
+        raise InputError(f"{name}, line {reader.line_num}", f"unreadable ({error})", "cells as CSV has them") from None
     if not found:
         raise InputError(name, "nothing", "a header line with the names of the columns, and rows")
     header = found[0][1]
@@ -98,7 +98,7 @@ def read_csv(path: str | PathLike[str]) -> CsvTable:
 
 def read_table(path: str | PathLike[str]) -> CsvTable:
     """A CSV file, or one that ends in .parquet, its values as text."""
-    name = fspath(path)
+    name = str(path_of("file", path))
     if not name.lower().endswith(".parquet"):
         return read_csv(name)
     import polars as pl
@@ -112,6 +112,17 @@ def read_table(path: str | PathLike[str]) -> CsvTable:
         raise InputError(name, "no rows", "rows")
     rows = tuple(tuple("" if cell is None else str(cell).strip() for cell in row) for row in frame.iter_rows())
     return CsvTable(name, tuple(frame.columns), tuple(range(len(rows))), rows, "row")
+
+
+def _text(name: str) -> str:
+    """What a file says."""
+    try:
+        return Path(name).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(name, f"{error.strerror}", "a CSV file that can be read") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{name}, line {line}", f"unreadable ({error})", "a CSV file in UTF-8") from None
 
 
 def _cells(reader: Iterator[Sequence[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -31,7 +31,7 @@ from advmdp.arrays import FloatArray, frozen, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, checked_distribution, drift, recorded
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, checked_distribution, drift, recorded, span
 from advmdp.scenarios.csv_table import read_csv
 from advmdp.streams import stream_key
 
@@ -111,7 +111,7 @@ def scenario(
     sk = mdp.skeleton
     found = {"/".join(row[:3]): moved for row, moved in steps}
     moved = np.array([found[sk.transition_label(i)] for i in range(sk.num_transitions)], float)
-    whole("period", period, 1)
+    span("period", period)
     given = None if file is None else costs_from_csv(file)
     highest = np.array([high for _, high in COSTS.values()]) if given is None else given.max(axis=0)
     scale = float((moved * highest).sum(axis=1).max())

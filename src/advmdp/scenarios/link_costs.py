@@ -92,7 +92,7 @@ def _link(
         try:
             found.append(topology.node(table.rows[row][column]))
         except InputError as error:
-            raise InputError(table.where(row, column), error.given, f"{error.expected} of {topology.name}") from None
+            raise InputError(table.where(row, column), error.given, error.expected) from None
     if (found[0], found[1]) not in numbers:
         given = f"no link {topology.nodes[found[0]]} -> {topology.nodes[found[1]]} in {topology.name}"
         raise InputError(table.place(row), given, "links of the topology")

@@ -65,7 +65,7 @@ from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.policy import checked_policy, uniform_policy
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, drift, positive, recorded
+from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, drift, positive, recorded, span
 from advmdp.scenarios.link_costs import COSTS, costs_from_file
 from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.streams import stream_key, uniforms
@@ -398,8 +398,8 @@ def generated_costs(
     strength: float = 0.8,
 ) -> Costs:
     """The generator at the head of this module; to rivals that answer the pressure must be told."""
-    whole("period", period, 1)
-    whole("day", day, 1)
+    span("period", period)
+    span("day", day)
     fraction("bursts", bursts)
     if rivals not in (None, "alternate", "answer"):
         raise InputError("rivals", f"{rivals!r}", "'alternate', 'answer' or none")

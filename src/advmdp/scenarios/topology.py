@@ -63,7 +63,9 @@ class Topology:
     def node(self, name: str) -> int:
         """The number of a node."""
         if not isinstance(name, str) or name not in self._numbers:
-            raise InputError(self.name, f"no node {name!r}", f"one of its nodes{_alike(name, self.nodes)}")
+            raise InputError(
+                self.name, f"no node {name!r}", f"one of the nodes of {self.name}{_alike(name, self.nodes)}"
+            )
         return self._numbers[name]
 
     def link(self, i: int) -> str:
