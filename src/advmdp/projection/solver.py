@@ -224,7 +224,7 @@ def solve(
     iterations, stalls, lowest = 0, 0, value
     while iterations < limit and not settled(work, tolerance, stalls):
         iterations += 1
-        accuracy = min(0.01, max(0.1 * worst, 0.3 * tolerance / worst))
+        accuracy = min(0.1, max(0.2 * worst, 0.3 * tolerance / worst))
         newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
         moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)
         if not moved:
