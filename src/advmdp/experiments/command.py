@@ -132,9 +132,15 @@ def _parts(group: str) -> Table:
     for column in ("kind", "what it is", "fields"):
         table.add_column(column)
     for kind, part in PARTS[TABLES[group]].items():
-        fields = ", ".join(name for name in part.model_fields if name not in ("kind", "digest"))
-        table.add_row(kind, _first_line(part), fields)
+        known = {name: field for name, field in part.model_fields.items() if name not in ("kind", "digest")}
+        shown = (name if field.is_required() else f"{name} = {_value(field.default)}" for name, field in known.items())
+        table.add_row(kind, _first_line(part), escape(", ".join(shown)))
     return table
+
+
+def _value(default: object) -> str:
+    """As one would write it; what is left open has no way to be written."""
+    return "open" if default is None else repr(default)
 
 
 def _documented(group: str, name: str) -> object:
