@@ -81,6 +81,8 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
 def _check_address(address: str) -> None:
     """Ray itself would try for minutes, and say so on the terminal."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit() and address not in ("auto", "local"):
+        raise InputError("--address", f"{address!r}", f"{EXPECTED}: HOST:PORT, or auto")
     if port.isdigit():
         try:
             socket.create_connection((host, int(port)), timeout=PATIENCE).close()
