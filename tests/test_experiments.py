@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date
 from importlib.metadata import version
 from io import StringIO
@@ -469,6 +469,18 @@ def test_ctrl_c_is_heard_though_compiled_code_swallows_it(tmp_path: Path, monkey
     assert swallowed == [KeyboardInterrupt]
     assert not (tmp_path / "out").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_no_more_processes_than_runs_or_cores_are_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    runs = runs_of(read_spec(spec_file(tmp_path)))[:3]
+    tasks = [Task(i, run.to_json(), str(tmp_path / run.folder), 20.0) for i, run in enumerate(runs)]
+    with processes(1000) as play_all:
+        assert len(active_children()) == 2
+        with closing(play_all(tasks)) as events:
+            next(events)
+            assert len(active_children()) == 3
+    assert not active_children()
 
 
 def test_a_process_that_starts_hears_ctrl_c_when_it_can_answer(capfd: pytest.CaptureFixture[str]) -> None:

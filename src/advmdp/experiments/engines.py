@@ -105,18 +105,20 @@ class _Worker:
 
 @contextmanager
 def processes(jobs: int) -> Iterator[Player]:
-    """So many processes of this machine."""
-    workers = [_started(jobs) for _ in range(jobs)]
+    """So many processes of this machine; at first no more than it has cores, since there may be fewer runs."""
+    workers = [_started(jobs) for _ in range(min(jobs, len(os.sched_getaffinity(0))))]
     try:
-        yield partial(_played, workers)
+        yield partial(_played, workers, jobs)
     finally:
         _stop(workers)
 
 
-def _played(workers: list[_Worker], tasks: Sequence[Task]) -> Generator[Event, None, None]:
+def _played(workers: list[_Worker], jobs: int, tasks: Sequence[Task]) -> Generator[Event, None, None]:
     waiting = deque(tasks)
     deaths: dict[int, int] = {}
     try:
+        while len(workers) < min(jobs, len(tasks)):
+            workers.append(_started(jobs))
         while waiting or any(worker.task for worker in workers):
             for worker in workers:
                 if worker.task is None and waiting:
