@@ -86,3 +86,9 @@ def test_bash_takes_the_completion_that_is_shown() -> None:
     asked = 'COMP_WORDS=(advmdp ver); COMP_CWORD=1; _advmdp_completion "$0"; echo "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-c", f"{script}\n{asked}", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["verify"]
+
+
+def test_an_address_is_for_ray(tmp_path):
+    result = CliRunner().invoke(app, ["run", "spec.toml", "-o", str(tmp_path / "out"), "--address", "head:6379"])
+    assert result.exit_code == 1
+    assert "--address: head:6379; expected --engine ray with it" in result.stderr

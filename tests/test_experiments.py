@@ -1,5 +1,6 @@
 """Experiments: specs that say what is wrong, runs that are what they are wherever they are played, stores that keep."""
 
+import ctypes
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date
 from importlib.metadata import version
 from io import StringIO
@@ -28,6 +29,7 @@ from typer.testing import CliRunner
 
 import advmdp as am
 from advmdp.cli import app
+from advmdp.experiments import engines, runner
 from advmdp.experiments.command import GROUPS
 from advmdp.experiments.engines import THREADS, Event, Player, Task, play_task, processes
 from advmdp.experiments.runner import _bars, estimate, run_experiment
@@ -111,8 +113,10 @@ WRONG = [
     ({"losses": [{"kind": "replay", "file": __file__, "digest": "zz"}]}, "other contents than the digest says"),
     ({"seeds": [1, 1]}, "spec.toml, seeds: 1 twice; expected each once"),
     ({"horizons": [5, 5]}, "spec.toml, horizons: 5 twice; expected each once"),
-    ({"horizons": []}, "spec.toml, horizons: "),
-    ({"horizons": [1.5]}, "spec.toml, horizons.0: 1.5; expected a valid integer"),
+    ({"horizons": []}, r"spec.toml, horizons: \[\]; expected a list of at least 1$"),
+    ({"horizons": 10}, "spec.toml, horizons: 10; expected a list$"),
+    ({"horizons": [1.5]}, "spec.toml, horizons.0: 1.5; expected a whole number$"),
+    ({"worlds": ["random"]}, "spec.toml, worlds.0: 'random'; expected a table$"),
     (
         {"worlds": [{"kind": "randm"}]},
         "spec.toml, worlds.0: kind 'randm'; .*kind = one of random, time-expanded, scenario, gymnasium",
@@ -454,6 +458,45 @@ def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal
     assert run_experiment(read_spec(path), out, resume=True).good
 
 
+def test_ctrl_c_is_heard_though_compiled_code_swallows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python cannot raise an error through a caller that is none of its own: it prints it, and goes on."""
+    spec, swallowed = read_spec(spec_file(tmp_path)), []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: swallowed.append(error.exc_type))
+    called_back = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(runner, "check", lambda spec: called_back())
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(spec, tmp_path / "out")
+    assert swallowed == [KeyboardInterrupt]
+    assert not (tmp_path / "out").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_no_more_processes_than_runs_or_cores_are_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    runs = runs_of(read_spec(spec_file(tmp_path)))[:3]
+    tasks = [Task(i, run.to_json(), str(tmp_path / run.folder), 20.0) for i, run in enumerate(runs)]
+    with processes(1000) as play_all:
+        assert len(active_children()) == 2
+        with closing(play_all(tasks)) as events:
+            next(events)
+            assert len(active_children()) == 3
+    assert not active_children()
+
+
+def test_a_process_that_starts_hears_ctrl_c_when_it_can_answer(capfd: pytest.CaptureFixture[str]) -> None:
+    """Right after it is started, it could not even be ready to listen."""
+    worker = engines._started(1)
+    assert worker.process.pid is not None
+    os.kill(worker.process.pid, signal.SIGINT)
+    worker.process.join(60)
+    assert (worker.process.exitcode, capfd.readouterr().err) == (0, "")
+
+
+def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
+    with pytest.raises(KeyboardInterrupt), engines._later():
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Path) -> None:
     path, out = spec_file(tmp_path, LONG), tmp_path / "out"
     process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
@@ -612,8 +655,26 @@ def test_one_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_the_same_run_under_two_labels_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace('name = "FPOP"\nlabel = "perturbed"', 'name = "OSSP"\nlabel = "again"')
-    with pytest.raises(am.InputError, match="'OSSP' in worlds.0 and 'again' in worlds.0 are the same run"):
+    with pytest.raises(am.InputError, match="'OSSP' in .* and 'again' in worlds.0 with losses.0 are the same run"):
         run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
+
+
+def test_of_two_that_are_the_same_run_each_is_named(tmp_path: Path) -> None:
+    table = TABLES | {"worlds": TABLES["worlds"] * 2, "losses": TABLES["losses"] * 2}
+    with pytest.raises(am.InputError, match=r"worlds.0 with losses.0 and 'UCOREPS' in worlds.0 with losses.1 are"):
+        run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
+
+
+def test_a_world_that_does_not_fit_into_memory_is_told_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*given: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(am.MDP, "random", too_large)
+    table = TABLES | {"worlds": [{"kind": "random", "layers": [1, 77, 1], "actions": 2}]}
+    with pytest.raises(am.InputError, match="spec.toml, worlds.0: more than fits into memory; expected a smaller"):
+        run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
 def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) -> None:

@@ -326,6 +326,17 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch):
 def test_an_address_where_no_cluster_is(address, tmp_path):
     with pytest.raises(InputError, match="the address of a Ray cluster that is up"):
         run_experiment(SPEC, tmp_path / "out", engine=make_engine(address))
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_does_not_take_sigterm_away(cluster):
+    """Its own answer would end the process on the spot, with no checkpoint and a dump of the stack."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ray_engine._connected(cluster.address, 1), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_threads_and_index(cluster, tmp_path):

@@ -122,17 +122,20 @@ def run(
 ) -> None:
     """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
     with _told_plainly():
+        if address is not None and engine is not EngineName.ray:
+            raise advmdp.InputError("--address", address, "--engine ray with it")
         if dry_run:
             from advmdp.experiments import command
 
             command.plan(spec, out, jobs or 1, Console())
             return
-        with _opened(engine, address, jobs) as opened:
-            from advmdp.experiments.engines import unswept
+        from advmdp.experiments.engines import remembered, unswept
 
+        with remembered() as stop_if_asked, _opened(engine, address, jobs) as opened:
             with unswept():
                 from advmdp.experiments import command
 
+            stop_if_asked()
             good = command.play(
                 spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=opened,
                 checkpoint_seconds=checkpoint_every, console=Console(stderr=True),

@@ -41,7 +41,7 @@ def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
     runs, store = runs_of(spec), Store(out)
     states = [store.state(run) for run in runs]
     todo = [run for run, state in zip(runs, states, strict=True) if state != "finished"]
-    table = Table(title=f"{escape(spec.name)}: {len(runs):,} runs")
+    table = Table(title=f"{escape(spec.name)}: {plural(len(runs), 'run')}")
     for column in ("learner", "worlds", "losses", "horizons", "seeds", "runs", "still to play"):
         table.add_column(column, justify="left" if column == "learner" else "right")
     for learner in spec.learners:

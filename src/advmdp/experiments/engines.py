@@ -23,15 +23,16 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from advmdp.errors import StorageError
 
-__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes", "unswept"]
+__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes", "remembered", "unswept"]
 
 SHARED = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 """Threads of which a process gets its part: results do not depend on them."""
@@ -39,6 +40,8 @@ THREADS = (*SHARED, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 """Those of BLAS do change the last digits of a sum, so there is always one of these."""
 EVERY = 0.2
 """Seconds between two messages about progress."""
+PATIENCE = 30.0
+"""Seconds that a process has for its last checkpoint."""
 LIVES = 2
 """How many processes may die over one run."""
 
@@ -77,7 +80,9 @@ def play_task(task: Task, show: Callable[[float], None]) -> Event:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder, wait=True):  # a process that outlived its parent may still be at it
             play_run(Run.from_json(task.run), folder, show, task.checkpoint_seconds)
-    except (StorageError, OSError) as error:
+    except StorageError as error:
+        return Event(task.number, "storage", why=f"{error.where}: {error.given}")
+    except OSError as error:
         return Event(task.number, "storage", why=f"{error}")
     except Exception as error:  # anything at all: the other runs go on
         text = traceback.format_exc()
@@ -100,18 +105,20 @@ class _Worker:
 
 @contextmanager
 def processes(jobs: int) -> Iterator[Player]:
-    """So many processes of this machine."""
-    workers = [_started(jobs) for _ in range(jobs)]
+    """So many processes of this machine; at first no more than it has cores, since there may be fewer runs."""
+    workers = [_started(jobs) for _ in range(min(jobs, len(os.sched_getaffinity(0))))]
     try:
-        yield partial(_played, workers)
+        yield partial(_played, workers, jobs)
     finally:
         _stop(workers)
 
 
-def _played(workers: list[_Worker], tasks: Sequence[Task]) -> Generator[Event, None, None]:
+def _played(workers: list[_Worker], jobs: int, tasks: Sequence[Task]) -> Generator[Event, None, None]:
     waiting = deque(tasks)
     deaths: dict[int, int] = {}
     try:
+        while len(workers) < min(jobs, len(tasks)):
+            workers.append(_started(jobs))
         while waiting or any(worker.task for worker in workers):
             for worker in workers:
                 if worker.task is None and waiting:
@@ -158,22 +165,26 @@ def _started(jobs: int) -> _Worker:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
-    with _shared_cores(jobs), _deaf():
+    with _shared_cores(jobs), _later():
         process.start()
     theirs.close()
     return _Worker(process, ours)
 
 
 def _stop(workers: list[_Worker]) -> None:
-    """Ask for a last checkpoint from those that play, and wait for it."""
+    """Ask for a last checkpoint from those that play, and wait for it; again, since compiled code may not listen."""
+    until = time.monotonic() + PATIENCE
     for worker in workers:
-        if worker.task is not None and worker.process.is_alive() and worker.process.pid is not None:
-            os.kill(worker.process.pid, signal.SIGINT)
-        else:
+        if worker.task is None:
             worker.process.kill()
+    while time.monotonic() < until and (playing := [one.process for one in workers if one.process.is_alive()]):
+        for process in playing:
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGINT)
+        wait([process.sentinel for process in playing], timeout=1.0)
     for worker in workers:
-        worker.process.join(30)
         worker.process.kill()
+        worker.process.join()
 
 
 def _work(pipe: Connection) -> None:
@@ -188,6 +199,7 @@ def _work(pipe: Connection) -> None:
             _say(pipe, Event(task.number, "progress", done))
 
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         with unswept():
             _get_ready()
         while True:
@@ -195,7 +207,41 @@ def _work(pipe: Connection) -> None:
             horizon = json.loads(task.run)["horizon"]
             _say(pipe, play_task(task, show))
     except (EOFError, ConnectionError, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(0)
+
+
+@contextmanager
+def remembered() -> Iterator[Callable[[], None]]:
+    """Ctrl-C that got lost is raised again when what this gives is called.
+
+    Code that is not Python, when it compiles or makes validators, calls Python back and takes no errors from it.
+    """
+    asked = False
+
+    def ask(before: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            asked = True
+            raise
+
+    def stop_if_asked() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if threading.current_thread() is not threading.main_thread():  # which alone may say what a signal does
+        handlers = {}
+    for number, before in handlers.items():
+        if callable(before):
+            signal.signal(number, partial(ask, before))
+    try:
+        yield stop_if_asked
+    finally:
+        for number, before in handlers.items():
+            signal.signal(number, before)
 
 
 @contextmanager
@@ -231,16 +277,14 @@ def _hear(pipe: Connection) -> list[Any]:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes started in here do not hear Ctrl-C until they can answer it."""
-    if threading.current_thread() is not threading.main_thread():  # which alone may say what a signal does
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _later() -> Iterator[None]:
+    """Processes started in here hear Ctrl-C when they can answer it, even one that came before; and so does this."""
+    resource_tracker.ensure_running()  # starting with the first process, it would let signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

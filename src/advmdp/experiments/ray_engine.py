@@ -19,8 +19,10 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 import time
 import traceback
 from collections import deque
@@ -81,6 +83,8 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
 def _check_address(address: str) -> None:
     """Ray itself would try for minutes, and say so on the terminal."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit() and address not in ("auto", "local"):
+        raise InputError("--address", f"{address!r}", f"{EXPECTED}: HOST:PORT, or auto")
     if port.isdigit():
         try:
             socket.create_connection((host, int(port)), timeout=PATIENCE).close()
@@ -98,6 +102,7 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
         yield ray
         return
     ours = {"num_cpus": jobs, "include_dashboard": False, "object_store_memory": STORE}
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL,
@@ -105,6 +110,8 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
         )  # fmt: skip
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError("--address", f"{address} ({error})", EXPECTED) from None
+    if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own in its place, which saves nothing
     try:
         with _silenced():
             yield ray

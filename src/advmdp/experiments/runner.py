@@ -12,10 +12,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from advmdp.arrays import whole
 from advmdp.errors import InputError, StorageError
-from advmdp.experiments.engines import Engine, Event, Task, processes
+from advmdp.experiments.engines import Engine, Event, Task, processes, remembered
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import Spec
-from advmdp.experiments.store import Store
+from advmdp.experiments.store import Store, place
 from advmdp.playing import SECONDS, play
 
 __all__ = ["Estimate", "Summary", "estimate", "run_experiment"]
@@ -63,25 +63,28 @@ def run_experiment(
     runs, store = runs_of(spec), Store(out)
     at_once = min(whole("jobs", jobs, 1), sum(store.state(run) != "finished" for run in runs))
     told = console or Console(stderr=True)
-    with engine(at_once) as play_all:
+    with remembered() as stop_if_asked, engine(at_once) as play_all:
         with told.status("trying out the spec"):
             check(spec)  # while the engine starts
+        stop_if_asked()
         with store.locked():
             store.begin(spec, runs, resume)
             todo = [i for i, run in enumerate(runs) if store.state(run) != "finished"]
             tasks = [Task(i, runs[i].to_json(), str(store.folder(runs[i])), checkpoint_seconds) for i in todo]
             with closing(play_all(tasks)) as events, _bars(told, runs, todo) as show:
-                failed = _followed(events, runs, show, fail_fast)
+                failed = _followed(events, runs, show, fail_fast, stop_if_asked)
             finished = sum(store.state(runs[i]) == "finished" for i in todo)
     return Summary(finished, len(runs) - len(todo), failed, store.left_over(runs), len(todo) - finished)
 
 
 def _followed(
-    events: Iterator[Event], runs: Sequence[Run], show: Callable[[Event], None], fail_fast: bool
-) -> dict[str, str]:
+    events: Iterator[Event], runs: Sequence[Run], show: Callable[[Event], None], fail_fast: bool,
+    stop_if_asked: Callable[[], None],
+) -> dict[str, str]:  # fmt: skip
     """Go through what happens; gives the runs that failed, and why."""
     failed: dict[str, str] = {}
     for event in events:
+        stop_if_asked()
         show(event)
         if event.kind == "storage":
             expected = "room and permission to write; what is finished is kept, and --resume goes on from there"
@@ -98,7 +101,8 @@ def check(spec: Spec) -> None:
     known: dict[str, Run] = {}
     for run in runs_of(spec):
         if (other := known.setdefault(run.identity, run)) is not run:
-            one, two = (f"{r.learner.shown!r} in worlds.{spec.worlds.index(r.world)}" for r in (other, run))
+            at = [(r.learner.shown, place(spec.worlds, r.world), place(spec.losses, r.losses)) for r in (other, run)]
+            one, two = (f"{label!r} in worlds.{i} with losses.{j}" for label, i, j in at)
             raise InputError(spec.where, f"{one} and {two} are the same run", "each world, losses and learner once")
     seen, longest = set(), max(spec.horizons)
     for run in known.values():
@@ -109,14 +113,14 @@ def check(spec: Spec) -> None:
 
 
 def _try(spec: Spec, run: Run, longest: int) -> None:
-    with _at(spec, "worlds", spec.worlds.index(run.world)):
+    with _at(spec, "worlds", place(spec.worlds, run.world)):
         mdp = run.make_world()
-    with _at(spec, "losses", spec.losses.index(run.losses)):
+    with _at(spec, "losses", place(spec.losses, run.losses)):
         losses = run.make_losses()
     if losses.episodes is not None and longest > losses.episodes:
         most = f"at most {losses.episodes:,}, as many as {losses!r} has"
         raise InputError(f"{spec.where}, horizons", f"{longest:,}", most)
-    with _at(spec, "learners", spec.learners.index(run.learner)):
+    with _at(spec, "learners", place(spec.learners, run.learner)):
         play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())
 
 
@@ -127,6 +131,8 @@ def _at(spec: Spec, table: str, number: int) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{spec.where}, {table}.{number}, {error.where}", error.given, error.expected) from error
+    except MemoryError as error:
+        raise InputError(f"{spec.where}, {table}.{number}", "more than fits into memory", "a smaller world") from error
 
 
 @dataclass(frozen=True)

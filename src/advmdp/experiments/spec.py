@@ -436,6 +436,19 @@ def _given(error: Any) -> str:
     return f"{value!r}" if len(repr(value)) < 80 else f"a {type(value).__name__}"
 
 
+WORDS = {
+    "tuple_type": "a list",
+    "too_short": "a list of at least {min_length}",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+}
+"""What TOML calls it, where pydantic speaks of Python."""
+
+
 def _possible(error: Any) -> str:
     if error["type"] == "missing":
         return "a value: it has no default"
@@ -443,6 +456,8 @@ def _possible(error: Any) -> str:
         return f"one of {_fields_at(error['loc'])}"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return f"kind = one of {', '.join(PARTS[str(error['loc'][0])])}"
+    if error["type"] in WORDS:
+        return WORDS[error["type"]].format(**error.get("ctx", {}))
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should be ", "")
 

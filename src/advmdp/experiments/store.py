@@ -21,7 +21,7 @@ from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, tidy
 from advmdp.experiments.spec import Spec
 from advmdp.files import path_of, write_bytes
 
-__all__ = ["State", "Store", "state_of"]
+__all__ = ["State", "Store", "lock", "place", "state_of"]
 
 INDEX, RUNS = "experiment.json", "runs"
 State = Literal["finished", "failed", "interrupted", "new"]
@@ -88,14 +88,14 @@ def _entry(spec: Spec, run: Run) -> dict[str, Any]:
         "identity": run.identity,
         "label": run.learner.shown,
         "learner": run.learner.name,
-        "world": _place(spec.worlds, run.world),
-        "losses": _place(spec.losses, run.losses),
+        "world": place(spec.worlds, run.world),
+        "losses": place(spec.losses, run.losses),
         "horizon": run.horizon,
         "seed": run.seed,
     }
 
 
-def _place(parts: Sequence[object], part: object) -> int:
+def place(parts: Sequence[object], part: object) -> int:
     """Which of them it is, not which is equal to it: 0 and 0.0 are not the same in a hash."""
     return next(i for i, one in enumerate(parts) if one is part)
 
