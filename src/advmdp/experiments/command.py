@@ -82,6 +82,8 @@ def play(
     if summary.left_over:
         left = plural(len(summary.left_over), "run")
         console.print(f"left untouched in {escape(str(out))}/runs: {left} of another spec")
+    if skipped := summary.unfinished - len(summary.failed):
+        console.print(f"{plural(skipped, 'run')} not come to; the same command with --resume plays what is missing")
     for folder, why in summary.failed.items():
         console.print(f"[red]failed[/]: {escape(folder)}: {escape(why)} (traceback.txt there)", soft_wrap=True)
     return summary.good
