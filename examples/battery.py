@@ -16,7 +16,7 @@ import numpy as np
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import OnTheMean, compare, count, paper, picture
+from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
 
 OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
 
@@ -91,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

@@ -22,7 +22,7 @@ from rich.table import Table
 import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.bgp import Routes, graph_of, routes
-from advmdp.scenarios.comparing import count, paper, picture, shown
+from advmdp.scenarios.comparing import count, example, paper, picture, shown
 
 OURS = "UC-O-REPS, practical (30 eta, radii x 0.1)"
 
@@ -170,4 +170,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

@@ -31,6 +31,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import advmdp as am
+from advmdp.scenarios.comparing import example
 
 Sequences = dict[str, am.losses.Losses]
 Curves = dict[tuple[str, str], np.ndarray]
@@ -228,4 +229,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

@@ -18,7 +18,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import advmdp as am
-from advmdp.scenarios.comparing import count, paper
+from advmdp.scenarios.comparing import count, example, paper
 from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion_report import COLUMNS, SHARES, sentences, write_congestion_report
 from advmdp.scenarios.routers import RADII, STEP, standard_routers
@@ -64,11 +64,11 @@ def main() -> None:
         game = congestion_game(told.topology, told.load, told.slack, told.pairs, told.deflection)
         course = played(game, told.episodes, told.seed, told.step, told.radii)
         page = write_congestion_report(course, told.out)
-    except am.AdvMDPError as error:
+        if told.parquet is not None:
+            told.parquet.resolve().parent.mkdir(parents=True, exist_ok=True)
+            course.frame.write_parquet(told.parquet)
+    except (am.AdvMDPError, OSError) as error:
         parser.error(str(error))
-    if told.parquet is not None:
-        told.parquet.resolve().parent.mkdir(parents=True, exist_ok=True)
-        course.frame.write_parquet(told.parquet)
     console = paper()
     console.print(table(course))
     for text in sentences(course):
@@ -77,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

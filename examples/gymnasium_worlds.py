@@ -29,7 +29,7 @@ from rich.table import Table
 import advmdp as am
 from advmdp.experiments.results import Results
 from advmdp.integrations.gymnasium import Account, AdversarialEnv, TabularModel, tabular_model
-from advmdp.scenarios.comparing import count, paper, picture
+from advmdp.scenarios.comparing import count, example, paper, part, picture
 from advmdp.scenarios.comparing import shown as shown_as
 
 try:
@@ -158,8 +158,8 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=10, help="steps of an episode (10)")
     parser.add_argument("--episodes", type=count, default=2000, help="of each game (2000)")
     parser.add_argument("--seeds", type=count, default=5, help="how many games of each player (5)")
-    parser.add_argument("--epsilon", type=float, default=0.1, help="how often the Q-learner tries something (0.1)")
-    parser.add_argument("--step-size", type=float, default=0.3, help="of the Q-learner (0.3)")
+    parser.add_argument("--epsilon", type=part, default=0.1, help="how often the Q-learner tries something (0.1)")
+    parser.add_argument("--step-size", type=part, default=0.3, help="of the Q-learner (0.3)")
     parser.add_argument("--theory", action="store_true", help="the theory's parameters for our learners")
     parser.add_argument("--out", type=picture, help="a file for the figure")
     arguments = parser.parse_args()
@@ -178,4 +178,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

@@ -14,7 +14,7 @@ import numpy as np
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import compare, count, paper, picture
+from advmdp.scenarios.comparing import compare, count, example, paper, picture
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
@@ -77,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

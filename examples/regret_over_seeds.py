@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import advmdp as am
+from advmdp.scenarios.comparing import count, example
 
 
 def adversaries(sk: am.Skeleton, episodes: int, seed: int) -> dict[str, am.losses.Losses]:
@@ -59,8 +60,8 @@ def regrets(episodes: int, seeds: int, console: Console) -> dict[tuple[str, str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, default=5000)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--episodes", type=count, default=5000)
+    parser.add_argument("--seeds", type=count, default=20)
     arguments = parser.parse_args()
     console = Console()
     found = regrets(arguments.episodes, arguments.seeds, console)
@@ -83,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

@@ -21,11 +21,12 @@ import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
-from advmdp.scenarios.comparing import OnTheMean, compare, count, paper, picture
+from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
 from advmdp.scenarios.routing import Routing
 
 OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
@@ -35,6 +36,9 @@ WORLDS: dict[str, dict[str, Any]] = {
     "rivals alternate": {"rivals": "alternate"},
     "rivals answer": {"rivals": "answer"},
 }
+
+SIDES = ((4, 4, "left"), (-4, 4, "right"), (4, -4, "left"), (-4, -4, "right"), (0, 9, "center"), (0, -9, "center"))
+"""Where the name of a node may be, in points from it."""
 
 
 class ReplayTold(am.Learner):
@@ -101,6 +105,9 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
     for ax, (title, q) in zip(axes, measures.items(), strict=True):
         draw(ax, scenario, scenario.flow(q))
         ax.set_title(f"{title}: {scenario.delivery(q):.0%} delivered", fontsize=10)
+    drawn.draw_without_rendering()  # now everything has its place, and names can be fitted in
+    for ax, q in zip(axes, measures.values(), strict=True):
+        label(ax, scenario, scenario.flow(q))
     picture = BytesIO()
     drawn.savefig(picture, dpi=110)
     plt.close(drawn)
@@ -109,31 +116,50 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
 
 def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
     """Links as grey lines, flow as arrows on the right-hand side of its direction, as wide as it is."""
-    topology = scenario.topology
-    at = topology.positions
-    if at is None:
-        at = np.array(list(nx.spring_layout(topology.graph, seed=0).values()))
+    topology, at = scenario.topology, places(scenario)
     side = 0.008 * np.ptp(at, axis=0).max()
     for (a, b), amount in zip(topology.links, flow, strict=True):
         ax.plot(*at[[a, b]].T, color="0.85", lw=1, zorder=0)
         if amount >= 0.01:
             way = at[b] - at[a]
-            shift = side * np.array([way[1], -way[0]]) / np.hypot(*way)
+            shift = side * np.array([way[1], -way[0]]) / (np.hypot(*way) or 1.0)  # two nodes may share a place
             style = {"arrowstyle": "-|>", "lw": 0.4 + 4 * min(amount, 1.0), "color": "tab:blue", "alpha": 0.8}
             ends = {"shrinkA": 4, "shrinkB": 4, "mutation_scale": 6 + 8 * min(amount, 1.0)}
             ax.annotate("", at[b] + shift, at[a] + shift, arrowprops=style | ends)
-    into = np.bincount(topology.links[:, 1], flow, len(at))
     marked = {scenario.source: "tab:green", scenario.destination: "tab:red"}
     ax.scatter(*at.T, s=18, color=[marked.get(name, "0.3") for name in topology.nodes], zorder=3)
-    for name, place in zip(topology.nodes, at, strict=True):
-        if name in marked or into[topology.node(name)] >= 0.15:
-            text = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7.5, "zorder": 5}
-            halo = [withStroke(linewidth=2, foreground="white")]
-            ax.annotate(name, place, color=marked.get(name, "0.2"), path_effects=halo, **text)
     ax.margins(0.12)
     if np.abs(at[:, 1]).max() < 80:  # latitudes: a degree of longitude is shorter than one of them
         ax.set_aspect(1.0 / np.cos(np.radians(at[:, 1].mean())))
     ax.set_axis_off()
+
+
+def label(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
+    """Name the nodes that the flow goes through, the ends first, then where there is most; where it fits, or not."""
+    topology, at = scenario.topology, places(scenario)
+    marked = {topology.node(scenario.source): "tab:green", topology.node(scenario.destination): "tab:red"}
+    through = np.bincount(topology.links[:, 1], flow, len(at))
+    through[list(marked)] = np.inf
+    halo = [withStroke(linewidth=2, foreground="white")]
+    taken = [Bbox.from_bounds(x - 3, y - 3, 6, 6) for x, y in ax.transData.transform(at)]
+    for v in np.argsort(-through, kind="stable")[: np.count_nonzero(through >= 0.15)]:
+        look = {"color": marked.get(v, "0.2"), "fontsize": 7.5, "path_effects": halo, "zorder": 5}
+        for across, up, way in SIDES:
+            where = {"xytext": (across, up), "textcoords": "offset points", "ha": way, "va": "center"}
+            text = ax.annotate(topology.nodes[v], at[v], **where, **look)
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for k, other in enumerate(taken) if k != v):
+                taken.append(box)
+                break
+            text.remove()
+
+
+def places(scenario: Routing) -> np.ndarray:
+    """Where the nodes are."""
+    topology = scenario.topology
+    if topology.positions is not None:
+        return topology.positions
+    return np.array(list(nx.spring_layout(topology.graph, seed=0).values()))
 
 
 def main() -> None:
@@ -168,4 +194,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    example(main)

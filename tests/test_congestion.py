@@ -27,6 +27,7 @@ from tests.test_report import CHROMIUM, DRIVER, SWITCHES, TEXTS, all_of, contras
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "congestion.py"
 HTML = "<b>Bonn & co</b>"
+DEMANDS = {"west": {"east": 10.0, "south": 4.0}, "east": {"west": 6.0}, HTML: {"south": 3.0}}
 
 
 def diamond(**attributes: Any) -> nx.Graph:
@@ -43,7 +44,7 @@ def diamond(**attributes: Any) -> nx.Graph:
     ]
     for a, b, km in ways:
         graph.add_edge(a, b, length=km)
-    graph.graph["demands"] = {"west": {"east": 10.0, "south": 4.0}, "east": {"west": 6.0}, HTML: {"south": 3.0}}
+    graph.graph["demands"] = DEMANDS
     graph.graph |= attributes
     return graph
 
@@ -143,6 +144,13 @@ def test_the_least_peak_is_that_of_a_flow_problem_on_the_graph() -> None:
             rules.append(out == one.demand * ((name == one.source) - (name == one.destination)))
     assert cp.Problem(cp.Minimize(peak), rules).solve(solver=cp.CLARABEL) == pytest.approx(0.6, rel=1e-6)
     assert least_peak(game) == pytest.approx(0.6, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-10, 1e18])
+def test_the_least_peak_is_the_same_in_all_units_of_demands(unit: float) -> None:
+    usual = {source: {goal: amount * unit for goal, amount in row.items()} for source, row in DEMANDS.items()}
+    game, other = congestion_game(diamond()), congestion_game(diamond(demands=usual))
+    assert other.delays.capacity == pytest.approx(unit * game.delays.capacity, rel=1e-7)
 
 
 def test_flow_is_conserved_at_every_node(game: CongestionGame) -> None:

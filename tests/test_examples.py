@@ -1,5 +1,6 @@
 """The examples run, and say what the documentation says they do."""
 
+import argparse
 import runpy
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from rich.console import Console
 
 import advmdp as am
 from advmdp.learners.base import LEARNERS
-from advmdp.scenarios.comparing import compare
+from advmdp.scenarios.comparing import compare, part, picture
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PAGE = Path(__file__).parent.parent / "docs" / "learners.md"
@@ -89,6 +90,30 @@ def test_the_scenarios_draw_their_regret(tmp_path: Path, arguments: tuple[str, .
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     assert run(*arguments, "--out", str(tmp_path / "nowhere" / "out.png")).returncode == 2
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_ctrl_c_ends_an_example_with_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize("text", ["nan", "2", "-0.1", "x", ""])
+def test_a_part_is_from_0_to_1_and_a_picture_no_folder(text: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a number from 0 to 1"):
+        part(text)
+    assert part("0.25") == 0.25
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a .png file"):
+        picture(str(tmp_path / "folder.png"))
 
 
 def test_the_scenarios_page_says_who_wins_where() -> None:

@@ -214,6 +214,7 @@ FINE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, False)]}}
         (toy(FINE | {1: {0: []}}), "state 1, action 0: probabilities with a sum of 0.0"),
         (toy(FINE | {1: {0: [(-1.0, 1, 0.0, False)]}}), "state 1, action 0: probability -1.0"),
         (toy(FINE | {1: {0: [(float("nan"), 1, 0.0, False)]}}), "state 1, action 0: probability nan"),
+        (toy(FINE | {1: {0: [(10**400, 1, 0.0, False)]}}), "expected a number from 0 to 1"),
         (toy(FINE | {1: {2: [(1.0, 7, 0.0, False)]}}), "state 1, action 2: next state 7; expected 0 to 1"),
         (toy(FINE | {1: {0: [(1.0, 1, float("inf"), False)]}}), "state 1, action 0: reward inf"),
         (toy(FINE | {1: {0: [(1.0, 1, 0.0)]}}), "expected (probability, next state, reward, done)"),
@@ -226,6 +227,13 @@ def test_a_table_that_is_none_is_named(env: object, said: str) -> None:
     with pytest.raises(am.InputError) as caught:
         tabular_model(env, 3)
     assert said in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    rows = [(np.float32(1.0), np.int64(1), np.float32(0.5), np.bool_(False))]
+    model = tabular_model(toy(FINE | {0: {0: rows}}), 3)
+    assert model.scale == 0.5
+    assert model.reward(float(am.best_response(model.mdp, model.loss)[1])) == 0.5
 
 
 def test_the_errors_shown_on_the_page_are_those_raised() -> None:

@@ -5,11 +5,13 @@ import re
 import runpy
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import polars as pl
@@ -149,6 +151,15 @@ def with_pos(graph: nx.Graph, **pos: Any) -> nx.Graph:
         (graph_of([("a", "b", {"capacity": 0})]), "graph, link a -> b: capacity 0; expected a finite number above 0"),
         (with_pos(graph_of([("a", "b")]), a=(0, 0)), "graph, node b: pos None; expected two finite numbers"),
         (with_pos(graph_of([("a", "b")]), a=(0, 0), b=(0, float("inf"))), "graph, node b: pos (0, inf)"),
+        (with_pos(graph_of([("a", "b")]), a=(0, 0), b=iter((0, 1))), "graph, node b: pos <tuple_iterator"),
+        (with_pos(graph_of([("a", "b")]), a=(0, 0), b=(0, 10**400)), "graph, node b: pos (0, 1000"),
+        (graph_of([("a", "b", {"length": 10**400})]), "graph, link a -> b: length 1000"),
+        (
+            graph_of([("a", "b", {"length": 1e200})]),
+            "expected a finite number, 0 or more (from 1e-100 to",
+        ),
+        (graph_of([("a", "b", {"capacity": 1e-320})]), "expected a finite number above 0 (from 1e-100 to 1e+100)"),
+        (graph_of([("a", "b")], demands={"a": {"b": 10**400}}), "graph, demand a -> b: 1000"),
         (graph_of([("a", "b")], demands=[1]), "graph, demands: list"),
         (graph_of([("a", "b")], demands={"a": {"c": 1}}), "graph, demands: node 'c'"),
         (graph_of([("a", "b")], demands={"a": {"b": -1}}), "graph, demand a -> b: -1"),
@@ -490,6 +501,10 @@ def test_rivals_that_answer_come_to_where_we_were() -> None:
         ({"destination": "New York"}, "topozoo/Abilene: source and destination New York; expected two different nodes"),
         ({"hops": 3}, "hops: 3; expected 4 or more: New York to Los Angeles takes as many"),
         ({"hops": 0}, "hops: 0; expected a whole number"),
+        ({"hops": 10**9}, "hops: 1000000000; expected a whole number, 1 to 10000"),
+        ({"objective": np.array([1, 2])}, "objective: array([1, 2]); expected one of worst"),
+        ({"rivals": np.array([1, 2])}, "rivals: array([1, 2]); expected 'alternate'"),
+        ({"penalty": np.complex128(1)}, "penalty: np.complex128(1+0j); expected a number above 0"),
         ({"deflection": 0.3, "loss": 0.1}, "deflection and loss: 0.3 and 0.1; expected a sum of at most 1/3"),
         ({"deflection": -0.1}, "deflection: -0.1"),
         ({"loss": 2}, "loss: 2; expected a number from 0 to 1"),
@@ -517,11 +532,20 @@ def test_destinations_that_cannot_be_reached_are_named() -> None:
     graph = graph_of([("a", "b"), ("b", "c"), ("d", "c")], nx.DiGraph)
     with pytest.raises(am.InputError, match="graph: no way from a to d; expected a destination that can be reached"):
         make_scenario("routing", topology=graph, source="a", destination="d")
-    with pytest.raises(am.InputError, match="graph: source and destination c"):
+    with pytest.raises(am.InputError, match="graph: no way from c to another node"):
         make_scenario("routing", topology=graph, source="c")
+    with pytest.raises(am.InputError, match="graph: no way from another node to a"):
+        make_scenario("routing", topology=graph, destination="a")
     assert make_scenario("routing", topology=graph).source == "a"
     with pytest.raises(am.InputError, match="graph, node lost: a name that states have"):
         make_scenario("routing", topology=graph_of([("a", "lost")]))
+
+
+def test_in_a_graph_of_several_parts_open_ends_are_the_farthest_with_a_way_between() -> None:
+    graph = graph_of([("a", "b"), ("c", "d"), ("d", "e")])
+    found = make_scenario("routing", topology=graph)
+    assert (found.source, found.destination) == ("c", "e")
+    assert make_scenario("routing", topology=graph, source="a").destination == "b"
 
 
 # Files of the user's own.
@@ -646,6 +670,14 @@ def test_files_that_are_none_and_scales_that_fit_nothing_are_named(tmp_path: Pat
     (tmp_path / "text.parquet").write_text(GOOD)
     with pytest.raises(am.InputError, match=r"text\.parquet: unreadable"):
         triangle(file=tmp_path / "text.parquet")
+    pl.read_csv(GOOD.encode()).write_parquet(tmp_path / "whole.parquet")
+    whole, random = (tmp_path / "whole.parquet").read_bytes(), np.random.default_rng(0)
+    for _ in range(60):  # some of these make Polars panic, which is no Exception
+        damaged = np.frombuffer(whole, np.uint8).copy()
+        damaged[random.integers(len(whole), size=3)] = random.integers(256, size=3)
+        (tmp_path / "damaged.parquet").write_bytes(damaged.tobytes())
+        with suppress(am.InputError):
+            triangle(file=tmp_path / "damaged.parquet")
     pl.DataFrame({"time": []}).write_parquet(tmp_path / "empty.parquet")
     with pytest.raises(am.InputError, match=r"empty\.parquet: no rows"):
         triangle(file=tmp_path / "empty.parquet")
@@ -684,6 +716,21 @@ def test_the_example_prints_its_table_and_draws_its_picture(
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, *way, "1")
     assert "hops: 1; expected 2 or more: Gdansk to Krakow takes as many" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["sndlib/germany50", "topozoo/Aarnet"])
+def test_the_picture_names_both_ends_and_no_name_covers_another(name: str) -> None:
+    example = runpy.run_path(str(EXAMPLE))  # in Aarnet linked nodes share a place
+    scenario = make_scenario("routing", topology=name, objective="delay")
+    flow = scenario.flow(am.occupancy(scenario.mdp, am.uniform_policy(scenario.mdp.skeleton)))
+    drawn, ax = plt.subplots(figsize=(4, 5))
+    example["draw"](ax, scenario, flow)
+    drawn.draw_without_rendering()
+    example["label"](ax, scenario, flow)
+    named = {text.get_text(): text.get_window_extent() for text in ax.texts if text.get_text()}
+    plt.close(drawn)
+    assert {scenario.source, scenario.destination} < set(named)
+    assert not any(a.overlaps(b) for a, b in combinations(named.values(), 2))
 
 
 def test_the_example_takes_a_file_and_the_worst_of_its_costs(

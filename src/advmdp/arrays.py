@@ -4,6 +4,7 @@ Index arrays are whole numbers, everything else is float64, contiguous.  What an
 shows read-only, so that a skeleton or an MDP cannot change under a learner's feet.
 """
 
+from math import inf, nan
 from operator import index
 from typing import Any, SupportsIndex, TypeVar
 
@@ -24,6 +25,7 @@ __all__ = [
     "integers",
     "is_number",
     "owned",
+    "real",
     "whole",
 ]
 
@@ -93,6 +95,17 @@ def fraction(name: str, value: float) -> float:
 def is_number(value: object) -> bool:
     """Whether it is a single real number; True and False are none."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def real(value: object) -> float:
+    """``value`` as a float to compare: nan for what is no single number, infinite for what no float can hold.
+
+    NumPy's own numbers are converted first, since a float32 next to 1e100 is a warning.
+    """
+    try:
+        return float(value) if is_number(value) else nan  # type: ignore[arg-type]
+    except OverflowError:
+        return inf
 
 
 def expect(kind: type[Kind], value: object, name: str) -> Kind:

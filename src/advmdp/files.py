@@ -41,7 +41,7 @@ def path_of(name: str, path: str | PathLike[str]) -> Path:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at once: whoever reads sees the old content or the new, whatever is killed and whenever."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.parent / f".{path.name}.{os.getpid()}.part"
     try:
         with open(beside, "wb") as file:
             file.write(content)

@@ -32,7 +32,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from advmdp.arrays import LARGEST, FloatArray, exact_floats, expect, floats, frozen, is_number, owned, whole
+from advmdp.arrays import LARGEST, FloatArray, exact_floats, expect, floats, frozen, owned, real, whole
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.expansion import Expansion, time_expand
@@ -229,11 +229,11 @@ def _outcome(where: str, outcome: Any, states: int) -> tuple[float, int, float, 
         probability, successor, reward, done = outcome
     except (TypeError, ValueError):
         raise InputError(where, f"{outcome!r}", "(probability, next state, reward, done)") from None
-    if not is_number(probability) or not probability >= 0.0:
+    if not 0.0 <= real(probability) <= 1.0 + TOLERANCE:
         raise InputError(where, f"probability {probability!r}", "a number from 0 to 1")
     if not isinstance(successor, int | np.integer) or not 0 <= successor < states:
         raise InputError(where, f"next state {successor!r}", f"0 to {states - 1}")
-    if not is_number(reward) or not abs(reward) <= LARGEST:
+    if not abs(real(reward)) <= LARGEST:
         raise InputError(where, f"reward {reward!r}", f"a number from {-LARGEST:g} to {LARGEST:g}")
     if not isinstance(done, bool | np.bool_) and not (isinstance(done, int) and done in (0, 1)):
         raise InputError(where, f"done {done!r}", "true or false")

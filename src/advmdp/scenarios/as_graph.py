@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from advmdp.arrays import FloatArray, frozen, whole
 from advmdp.errors import InputError
 from advmdp.files import path_of
+from advmdp.scenarios.base import at_most
 from advmdp.streams import generator
 from advmdp.tables import running
 
@@ -43,6 +44,8 @@ UP, ACROSS, DOWN = 0, 1, 2
 LARGEST = 2**32 - 1
 FEWEST, MOST_BY_NETWORKX = 20, 10_000
 """From how many ASes on a graph is Internet-like at all, and up to how many networkx's generator is made for."""
+MOST = 10_000_000
+"""A hundred times the Internet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +188,7 @@ def generated_as_graph(ases: int, seed: int) -> AsGraph:
 
     networkx takes time that grows with the square (two minutes for 30,000 ASes); ours takes a tenth of a second.
     """
-    count = whole("ases", ases, FEWEST)
+    count = at_most("ases", ases, FEWEST, MOST)
     name = f"the generated graph (ases={count}, seed={seed})"
     return _by_networkx(name, count, seed) if count <= MOST_BY_NETWORKX else _by_age(name, count, seed)
 

@@ -135,13 +135,13 @@ def least_peak(game: CongestionGame) -> float:
     begin[0] = 1.0
     on = game.link >= 0
     rows = game.link[on]
-    used = sparse.csr_array(
-        (game.demand * chance[on] / game.delays.capacity[rows], (rows, pair[on])),
-        (len(game.topology.links), sk.num_pairs),
-    )
+    # The solver drops what is below 1e-9 and refuses what is above 1e15, so the units of demands are not its business.
+    weight = chance[on] / game.delays.capacity[rows]
+    unit = float(weight.max())
+    used = sparse.csr_array((weight / unit, (rows, pair[on])), (len(game.topology.links), sk.num_pairs))
     limits = sparse.hstack([used, -np.ones((len(game.topology.links), 1))])
     price = np.append(np.zeros(sk.num_pairs), 1.0)
     found = linprog(price, limits.tocsr(), np.zeros(limits.shape[0]), balance.tocsr(), begin, method="highs")
     if not found.success:
         raise AssignmentError(f"least peak: {found.message}")
-    return float(found.fun)
+    return game.demand * unit * float(found.fun)

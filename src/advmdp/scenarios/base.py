@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import LARGEST, FloatArray, floats, frozen, whole
+from advmdp.arrays import LARGEST, FloatArray, floats, frozen, real, whole
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
@@ -29,6 +29,7 @@ from advmdp.streams import Key, uniforms
 from advmdp.tables import TOLERANCE
 
 __all__ = [
+    "MOST_STEPS",
     "Accounted",
     "Scenario",
     "UnitCosts",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 LONGEST = 2**53
+MOST_STEPS = 10_000
+"""Of an episode, and of what else is counted out one by one: a slip of the keyboard should not run for hours."""
 
 UnitCosts = Callable[[int, int], FloatArray]
 """(first, stop) -> the unit costs of these episodes, (stop - first, items, d): pure, the same in any block."""
@@ -122,14 +125,15 @@ def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArra
 def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list[float]:
     """A distribution over 0, 1, 2, ..."""
     row = floats(values, name)
-    if row.ndim != 1 or not len(row) or not (row >= 0.0).all() or not abs(row.sum() - 1.0) <= TOLERANCE:
+    inside = row.ndim == 1 and len(row) and ((row >= 0.0) & (row <= 1.0 + TOLERANCE)).all()
+    if not inside or not abs(row.sum() - 1.0) <= TOLERANCE:
         raise InputError(name, f"{values!r}", "probabilities of 0, 1, 2, ... that sum to one")
     return [float(p) for p in row / row.sum()]
 
 
 def positive(name: str, value: float) -> float:
     """``value`` as a number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value <= LARGEST:
+    if not 0.0 < real(value) <= LARGEST:
         raise InputError(name, f"{value!r}", f"a number above 0, at most {LARGEST:g}")
     return float(value)
 

@@ -37,11 +37,22 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, fraction, frozen, whole
+from advmdp.arrays import LARGEST, FloatArray, fraction, frozen
 from advmdp.criteria import TotalLoss, WorstCase
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, at_most, drift, positive, recorded, span
+from advmdp.scenarios.base import (
+    LONGEST,
+    MOST_STEPS,
+    Accounted,
+    Scenario,
+    UnitCosts,
+    at_most,
+    drift,
+    positive,
+    recorded,
+    span,
+)
 from advmdp.scenarios.csv_table import CsvTable, read_csv
 from advmdp.skeleton import Skeleton
 from advmdp.streams import stream_key, uniforms
@@ -145,19 +156,20 @@ def scenario(
     the parameters of the generator do not matter.  Without it ``scale`` is what a price of 1 is in money: 1 unless
     said.
     """
-    size = whole("capacity", capacity, 1)
+    size = at_most("capacity", capacity, 1, LONGEST)
     begin = size // 2 if start is None else at_most("start", start, 0, size)
     end = begin if target is None else at_most("target", target, 0, size)
-    if (share := fraction("efficiency", efficiency)) == 0.0:
-        raise InputError("efficiency", "0", "a number above 0, up to 1")
+    if (share := fraction("efficiency", efficiency)) < 1.0 / LARGEST:
+        raise InputError("efficiency", f"{share:g}", "a number above 0, up to 1")
     if not isinstance(discharge, bool):
         raise InputError("discharge", f"{discharge!r}", "true or false")
-    plant = Plant(whole("hours", hours, 1), size, begin, end, discharge, fraction("failure", failure), share)
+    length = at_most("hours", hours, 1, MOST_STEPS)
+    plant = Plant(length, size, begin, end, discharge, fraction("failure", failure), share)
     steps = list(plant.steps())
     mdp = MDP.from_steps([row for row, _, _ in steps])
     items, energy = _aligned(mdp.skeleton, steps)
     given = None if file is None else prices_from_csv(file, plant.hours, scale)
-    count = whole("zones", zones, 1) if given is None else len(given.zones)
+    count = at_most("zones", zones, 1, MOST_STEPS) if given is None else len(given.zones)
     if given is None and scale is not None:
         positive("scale", scale)
 

@@ -35,13 +35,13 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, fraction, frozen, whole
+from advmdp.arrays import FloatArray, fraction, frozen
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.scenarios.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
-from advmdp.scenarios.base import Scenario, UnitCosts, drift, span
+from advmdp.scenarios.base import MOST_STEPS, Scenario, UnitCosts, at_most, drift, span
 from advmdp.skeleton import Skeleton
 from advmdp.streams import generator, stream_key, uniforms
 from advmdp.tables import running
@@ -185,7 +185,7 @@ def routes(
     seed: int = 0,
 ) -> Routes:
     """The MDP, layer by layer, each by whole-array operations."""
-    n, limit = len(graph.numbers), whole("hops", hops, 1)
+    n, limit = len(graph.numbers), at_most("hops", hops, 1, MOST_STEPS)
     goal = _drawn_destination(graph, seed) if destination is None else graph.place("destination", destination)
     distance = graph.ways.distances(goal)
     sources = _sources(graph, distance, source, goal, limit)

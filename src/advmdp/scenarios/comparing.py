@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from advmdp.arrays import FloatArray, floats
+from advmdp.arrays import FloatArray, floats, fraction
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.mdp import Trajectory
 from advmdp.playing import Game, play
 from advmdp.scenarios.base import Scenario
 
-__all__ = ["Comparison", "OnTheMean", "compare", "count", "paper", "picture", "shown"]
+__all__ = ["Comparison", "OnTheMean", "compare", "count", "example", "paper", "part", "picture", "shown"]
 
 Learners = Callable[[Scenario, Criterion, int], Mapping[str, Learner]]
 """(scenario, criterion, episodes) -> learners that know nothing yet, by what they are called."""
@@ -126,6 +126,15 @@ def shown(values: ArrayLike, digits: int = 3) -> str:
     return mean if len(found) == 1 else f"{mean} ± {found.std(ddof=1) / np.sqrt(len(found)):,.{digits}f}"
 
 
+def example(main: Callable[[], None]) -> None:
+    """Run what an example does; Ctrl-C ends it with one line and the exit code that shells know."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
 def count(text: str) -> int:
     """A number of episodes or seeds on a command line."""
     if not text.isdecimal() or int(text) < 1:
@@ -133,10 +142,18 @@ def count(text: str) -> int:
     return int(text)
 
 
+def part(text: str) -> float:
+    """A number from 0 to 1 on a command line."""
+    try:
+        return fraction("", float(text))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r}; expected a number from 0 to 1") from None
+
+
 def picture(text: str) -> Path:
     """A file for a picture on a command line, told apart before anything is played."""
     path = Path(text)
-    if path.suffix != ".png" or not path.resolve().parent.is_dir():
+    if path.suffix != ".png" or path.is_dir() or not path.resolve().parent.is_dir():
         raise ArgumentTypeError(f"{text!r}; expected a .png file in a folder that is there")
     return path
 

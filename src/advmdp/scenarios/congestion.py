@@ -54,7 +54,7 @@ from advmdp.arrays import FloatArray, frozen, is_number, whole
 from advmdp.errors import InputError
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import best_response, occupancy
-from advmdp.scenarios.base import positive
+from advmdp.scenarios.base import MOST_STEPS, at_most, positive
 from advmdp.scenarios.routing import KM_PER_MS, LOST, by_link, network
 from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.skeleton import Skeleton
@@ -335,7 +335,7 @@ def congestion_game(
         raise InputError("load", f"{load!r}", "a number above 0 and below 1, or none")
     if load is None and net.capacity is None:
         raise InputError(net.name, "no capacities", "a load, or a graph with the attribute capacity at its links")
-    extra = whole("slack", slack, 0)
+    extra = at_most("slack", slack, 0, MOST_STEPS)
     shape = positive("service", service), positive("buffer", buffer)
     parts = [_part(net, i, j, extra, deflection, world) for i, j in _wanted(net, pairs)]
     capacity = np.ones(len(net.links)) if net.capacity is None else net.capacity

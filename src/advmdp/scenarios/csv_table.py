@@ -105,7 +105,7 @@ def read_table(path: str | PathLike[str]) -> CsvTable:
 
     try:
         frame = pl.read_parquet(name, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         given = f"unreadable ({str(error).splitlines()[0]})"
         raise InputError(name, given, "a Parquet file that can be read") from None
     if not len(frame):

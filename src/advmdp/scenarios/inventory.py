@@ -27,11 +27,21 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, frozen, whole
+from advmdp.arrays import LARGEST, FloatArray, frozen
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.mdp import MDP
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, checked_distribution, drift, recorded, span
+from advmdp.scenarios.base import (
+    MOST_STEPS,
+    Accounted,
+    Scenario,
+    UnitCosts,
+    at_most,
+    checked_distribution,
+    drift,
+    recorded,
+    span,
+)
 from advmdp.scenarios.csv_table import read_csv
 from advmdp.streams import stream_key
 
@@ -44,6 +54,8 @@ COSTS: dict[str, tuple[float, float]] = {
     "short": (0.5, 2.0),
 }
 """The unit costs, and from where to where each drifts."""
+MOST_ORDERED = 200
+"""In a day: the states of a day grow with it, and what they lead to with its square."""
 NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Quantities = tuple[int, int, int, int]
 """(ordered, held, wasted, short)."""
@@ -101,11 +113,11 @@ def scenario(
 
     With ``file`` the unit costs are the user's own, as :func:`costs_from_csv` reads them, not the generator's.
     """
-    count = whole("days", days, 1)
+    count = at_most("days", days, 1, MOST_STEPS)
     usual = tuple(checked_distribution("demand", demand))
     busy = usual if weekend is None else tuple(checked_distribution("weekend", weekend))
     demands = tuple(busy if day % 7 >= 5 else usual for day in range(count))
-    shop = Shop(count, whole("most", most, 1), demands)
+    shop = Shop(count, at_most("most", most, 1, MOST_ORDERED), demands)
     steps = list(shop.steps())
     mdp = MDP.from_steps([row for row, _ in steps])
     sk = mdp.skeleton
@@ -115,8 +127,8 @@ def scenario(
     given = None if file is None else costs_from_csv(file)
     highest = np.array([high for _, high in COSTS.values()]) if given is None else given.max(axis=0)
     scale = float((moved * highest).sum(axis=1).max())
-    if scale == 0.0:
-        raise InputError("costs", "0 for all that can happen", "some that are not")
+    if scale < 1.0 / LARGEST:
+        raise InputError("costs", f"{scale:g} for all that can happen", "some that are not")
     items = np.broadcast_to(np.arange(len(COSTS)), moved.shape)
     episodes = None if given is None else len(given)
 

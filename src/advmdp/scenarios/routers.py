@@ -94,7 +94,7 @@ def standard_routers(
 
     def practical(sk: Skeleton) -> Learner:
         eta = positive("step", step) * bounds.eta(sk, episodes)
-        return UCOREPS(sk, episodes, eta=eta, confidence_scale=radii, successors="possible")
+        return UCOREPS(sk, episodes, eta=eta, confidence_scale=positive("radii", radii), successors="possible")
 
     equilibrium, optimum = assignment(game, "equilibrium", gap), assignment(game, "optimum", gap)
     return {

@@ -58,14 +58,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, floats, fraction, frozen, whole
+from advmdp.arrays import FloatArray, exact_floats, floats, fraction, frozen
 from advmdp.criteria import TotalLoss, WorstCase
 from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.policy import checked_policy, uniform_policy
-from advmdp.scenarios.base import Accounted, Scenario, UnitCosts, drift, positive, recorded, span
+from advmdp.scenarios.base import MOST_STEPS, Accounted, Scenario, UnitCosts, at_most, drift, positive, recorded, span
 from advmdp.scenarios.link_costs import COSTS, costs_from_file
 from advmdp.scenarios.topology import Topology, topology_from
 from advmdp.streams import stream_key, uniforms
@@ -209,10 +209,11 @@ def scenario(
     """The flow.  ``topology`` is a name in topohub, a networkx graph or a Topology.
 
     Unless said, source and destination are the nodes that are most hops apart (the first such pair, or the farthest
-    from the one that is given), ``hops`` two more than the fewest possible, ``penalty`` the hops, and the objective
-    "worst".  With ``file`` costs are the user's own, as :func:`advmdp.scenarios.link_costs.costs_from_file` reads
-    them with ``scale``, and the parameters of the generator do not matter; the objective is then "worst" of the
-    kinds of cost in the file, or its only one.
+    from the one that is given) of those with a way between them: a graph may be in several parts, and then the flow is
+    in one of them.  ``hops`` is two more than the fewest possible, ``penalty`` the hops, and the objective "worst".
+    With ``file`` costs are the user's own, as :func:`advmdp.scenarios.link_costs.costs_from_file` reads them with
+    ``scale``, and the parameters of the generator do not matter; the objective is then "worst" of the kinds of cost in
+    the file, or its only one.
     """
     net = network(topology_from(topology), source, destination, hops, deflection, loss, world)
     mdp, link = net.mdp()
@@ -276,7 +277,7 @@ def network(
         raise InputError(f"{topology.name}, node {ends[0]}", "a name that states have", "another label")
     begin, end, ways = _ends(topology, source, destination)
     fewest = ways[begin]
-    limit = fewest + 2 if hops is None else whole("hops", hops, 1)
+    limit = fewest + 2 if hops is None else at_most("hops", hops, 1, MOST_STEPS)
     if limit < fewest:
         route = f"{topology.nodes[begin]} to {topology.nodes[end]}"
         raise InputError("hops", f"{limit}", f"{fewest} or more: {route} takes as many")
@@ -299,6 +300,9 @@ def _ends(topology: Topology, source: str | None, destination: str | None) -> tu
     back: dict[str, int] = ways_from(graph.reverse(copy=False), end)
     if begin is None:
         begin = max(back, key=back.__getitem__)
+    if begin == end and None in (source, destination):
+        given = f"no way from {begin} to another node" if destination is None else f"no way from another node to {end}"
+        raise InputError(topology.name, given, "an end with a way to the other")
     if begin == end:
         raise InputError(topology.name, f"source and destination {begin}", "two different nodes with a way between")
     if begin not in back:
@@ -332,7 +336,7 @@ def _mix(kinds: tuple[str, ...], objective: str | None, weights: Sequence[float]
         return tuple(float(weight) for weight in given / given.sum())
     if objective is None:
         return None if len(kinds) > 1 else (1.0,)
-    if objective not in ("worst", *kinds):
+    if not isinstance(objective, str) or objective not in ("worst", *kinds):
         raise InputError("objective", f"{objective!r}", f"one of worst, {', '.join(kinds)}")
     return None if objective == "worst" else tuple(float(kind == objective) for kind in kinds)
 
@@ -401,7 +405,7 @@ def generated_costs(
     span("period", period)
     span("day", day)
     fraction("bursts", bursts)
-    if rivals not in (None, "alternate", "answer"):
+    if not isinstance(rivals, str | None) or rivals not in (None, "alternate", "answer"):
         raise InputError("rivals", f"{rivals!r}", "'alternate', 'answer' or none")
     share = 0.0 if rivals is None else fraction("strength", strength)
     m, longest = len(topology.links), float(topology.length.max())

@@ -10,7 +10,7 @@ A :class:`Topology` comes from
 and is the same kind of thing afterwards.  Of a graph are read, each for all edges (nodes) or for none,
 
     edges       ``length``, or ``dist``, or ``weight``: a finite number, 0 or more; 1 where there is none
-                ``capacity``: a finite number above 0
+                ``capacity``: a finite number above 0; no number here is larger than 1e100, nor a capacity below 1e-100
     nodes       the label, as text: distinct, not empty;  ``pos``: two finite numbers
     the graph   ``demands``: {node: {node: amount}}
 
@@ -21,7 +21,7 @@ by its number, and nodes that share a name have their numbers added: "London (12
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, frozen, is_number
+from advmdp.arrays import LARGEST, FloatArray, frozen, is_number, real
 from advmdp.errors import InputError
 
 __all__ = ["Topology", "topology_from", "topology_names"]
@@ -170,7 +170,7 @@ def _checked(graph: Any, name: str) -> Topology:
     ordered = {f"{nodes[i]} -> {nodes[j]}": edges[i, j] for i, j in links}
     lengths = next((key for key in LENGTHS if any(key in values for values in ordered.values())), "length")
     length = _attribute(name, ordered, lengths, 0.0)
-    capacity = _attribute(name, ordered, "capacity", math.ulp(0.0))
+    capacity = _attribute(name, ordered, "capacity", 1.0 / LARGEST)
     length = np.ones(len(links)) if length is None else length
     made = _needed("networkx").DiGraph()
     made.add_nodes_from(nodes)
@@ -208,10 +208,10 @@ def _attribute(name: str, links: Mapping[str, Mapping[str, Any]], key: str, leas
         return None
     for link, values in links.items():
         value: Any = values.get(key)
-        if not is_number(value) or not least <= value < math.inf:
+        if not least <= real(value) <= LARGEST:
             given = f"{key} {value!r}" if key in values else f"no {key}, which other links have"
             expected = "a finite number, 0 or more" if least == 0.0 else "a finite number above 0"
-            raise InputError(f"{name}, link {link}", given, expected)
+            raise InputError(f"{name}, link {link}", given, expected + _limits(value))
     return np.array([float(values[key]) for values in links.values()])
 
 
@@ -220,10 +220,15 @@ def _positions(name: str, graph: Any, nodes: tuple[str, ...]) -> FloatArray | No
     if all(pos is None for _, pos in given):
         return None
     for (_, pos), label in zip(given, nodes, strict=True):
-        pair = list(pos) if isinstance(pos, Iterable) else []
-        if len(pair) != 2 or not all(is_number(x) and math.isfinite(x) for x in pair):
+        pair = list(pos) if isinstance(pos, Sequence | np.ndarray) else []
+        if len(pair) != 2 or not all(abs(real(x)) <= LARGEST for x in pair):
             raise InputError(f"{name}, node {label}", f"pos {pos!r}", "two finite numbers, as other nodes have")
     return frozen(np.array([[float(x) for x in pos] for _, pos in given]))
+
+
+def _limits(value: Any) -> str:
+    """What a message adds where a number is finite, and still none to reckon with."""
+    return f" (from {1.0 / LARGEST:g} to {LARGEST:g})" if is_number(value) and 0 < value < math.inf else ""
 
 
 def _demands(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str, ...]) -> FloatArray | None:
@@ -238,8 +243,8 @@ def _demands(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str,
                 if node not in number:
                     raise InputError(f"{name}, demands", f"node {node!r}", "nodes of the graph")
             where = f"{name}, demand {nodes[number[source]]} -> {nodes[number[target]]}"
-            if not is_number(amount) or not 0.0 <= amount < math.inf:
-                raise InputError(where, f"{amount!r}", "a finite number, 0 or more")
+            if not (real(amount) == 0.0 or 1.0 / LARGEST <= real(amount) <= LARGEST):
+                raise InputError(where, f"{amount!r}", f"a finite number, 0 or more{_limits(amount)}")
             if source == target:
                 raise InputError(where, f"{amount!r}", "demands between different nodes")
             table[number[source], number[target]] = amount
