@@ -13,7 +13,6 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import advmdp as am
-from advmdp import hindsight
 from advmdp.hindsight import Comparator, Played, comparator, comparators, total_comparator
 from tests.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.strategies import build_mdp, mdps, random_policy
@@ -210,13 +209,16 @@ def test_prefixes_agree_with_runs_of_their_own(dimensions: int | None) -> None:
             assert max(found.gap, alone.gap) <= 1e-4
 
 
-@pytest.mark.parametrize(("name", "least"), [("MOST_PAIRS", 1), ("MATRICES", 1), ("SAMPLE", 50), ("LONGEST", 7)])
+LIMITS = [("tasks.MOST_PAIRS", 1), ("search.MATRICES", 1), ("search.SAMPLE", 50), ("sequence.LONGEST", 7)]
+
+
+@pytest.mark.parametrize(("name", "least"), LIMITS)
 @pytest.mark.parametrize("dimensions", [None, 2])
 def test_limits_of_memory_change_the_way_and_not_the_answer(
     name: str, least: int, dimensions: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     criterion = am.Risk(0.3, 1.5) if dimensions is None else am.WorstCase()
-    monkeypatch.setattr(hindsight, name, least)
+    monkeypatch.setattr(f"advmdp.hindsight.{name}", least)
     for losses in sequences(MIDDLE.skeleton, dimensions):
         for found in comparators(MIDDLE, losses, criterion, [3, 60, 510]):
             if found.episodes == 60:
