@@ -708,7 +708,7 @@ def test_processes_share_the_cores_and_sum_with_one_thread() -> None:
     """How many threads a sum is divided between shows in its last digits, so it may not depend on -j."""
     with processes(2):
         for child in active_children():
-            while b"spawn_main" not in Path(f"/proc/{child.pid}/cmdline").read_bytes():
+            while child.is_alive() and b"spawn_main" not in Path(f"/proc/{child.pid}/cmdline").read_bytes():
                 time.sleep(0.01)  # it is still a copy of this process
             words = Path(f"/proc/{child.pid}/environ").read_text().split("\0")
             told = dict(word.split("=", 1) for word in words if "=" in word)

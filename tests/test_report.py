@@ -162,6 +162,18 @@ def test_values_are_read_off_by_slider(opened: Any, store: Path) -> None:
 
 @in_browser
 @pytest.mark.parametrize("width", WIDTHS)
+def test_steps_of_a_long_world_are_told_apart(browser: Any, tmp_path: Path, width: int) -> None:
+    world = {"kind": "random", "layers": [1, *[3] * 24, 1], "actions": 2}
+    learners = [{"name": "Uniform"}]
+    store = make_store(tmp_path / "out", small_spec(1, worlds=[world], horizons=[5], learners=learners))
+    show(browser, write_report(store), width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    wide = "return [...document.querySelectorAll('.flow')].map(e => e.getBoundingClientRect().width / 25)"
+    assert min(browser.execute_script(wide)) > 30.0
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_wider_than_the_screen(browser: Any, page: Path, width: int) -> None:
     show(browser, page, width)
     assert browser.execute_script("return window.innerWidth") == width

@@ -11,6 +11,8 @@ from advmdp.plot.flows import GAP, bands, bars
 __all__ = ["flow_svg", "shared_flow"]
 
 WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
+STEP = 90
+"""The least width of a step: pictures of many steps are wider."""
 
 
 def flow_svg(
@@ -25,7 +27,8 @@ def flow_svg(
     ptr = np.concatenate([[0], np.cumsum(layers)])
     bottom, height = bars(ptr, successor, q)
     layer = np.repeat(np.arange(len(layers)), layers)
-    left = EDGE + np.round((WIDTH - 2 * EDGE - BAR) * layer / (len(layers) - 1)).astype(int)
+    width = max(WIDTH, STEP * (len(layers) - 1))
+    left = EDGE + np.round((width - 2 * EDGE - BAR) * layer / (len(layers) - 1)).astype(int)
     scale = (HEIGHT - 2 * EDGE) / (1.0 + GAP)
     leaving, entering, ribbons = bottom.copy(), bottom.copy(), []
     for x, y, mass, _ in bands(state, successor, q):
@@ -39,7 +42,7 @@ def flow_svg(
         if height[x] > 0.0
     )
     return (
-        f'<svg class="flow {style}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f'<svg class="flow {style}" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{title}">'
         f'<g class="bands">{"".join(ribbons)}</g><path class="states" d="{drawn}"/></svg>'
     )
 

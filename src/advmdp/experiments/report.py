@@ -33,6 +33,8 @@ NAME = "report.html"
 LEVEL = 0.95
 MOST_FLOW = 3_000_000
 """Characters of pictures of flow: the rest is left out, and said to be."""
+LONG = 12
+"""Layers of a world above which its two pictures stand one above the other."""
 MOST_FINDINGS = 6
 """Settings that the summary speaks of at once; the others unfold."""
 MEASURES = (
@@ -212,7 +214,8 @@ def _flow(row: dict[str, Any], frame: pl.DataFrame, layers: Sequence[int], look:
         for name, q, style in (("learned", learned, look), ("best in hindsight", best, "best"))
     ]
     caption = f"<figcaption><strong>{title}</strong>: {agree:.0%} of the flow goes the same way.</figcaption>"
-    return f'<figure class="pair" data-setting="{setting}">{caption}{"".join(pictures)}</figure>'
+    kind = "pair long" if len(layers) > LONG else "pair"  # a picture of many steps wants the whole width
+    return f'<figure class="{kind}" data-setting="{setting}">{caption}{"".join(pictures)}</figure>'
 
 
 def _certificates(table: pl.DataFrame) -> str:
