@@ -164,8 +164,8 @@ def test_values_are_read_off_by_slider(opened: Any, store: Path) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_steps_of_a_long_world_are_told_apart(browser: Any, tmp_path: Path, width: int) -> None:
     world = {"kind": "random", "layers": [1, *[3] * 24, 1], "actions": 2}
-    learners = [{"name": "Uniform"}]
-    store = make_store(tmp_path / "out", small_spec(1, worlds=[world], horizons=[5], learners=learners))
+    one = {"worlds": [world], "losses": [{"kind": "stochastic"}], "learners": [{"name": "Uniform"}], "horizons": [5]}
+    store = make_store(tmp_path / "out", small_spec(1, **one))
     show(browser, write_report(store), width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     wide = "return [...document.querySelectorAll('.flow')].map(e => e.getBoundingClientRect().width / 25)"
