@@ -11,6 +11,8 @@ exp(-600) counts as much as any other. Probabilities of successors and masses of
 import numpy as np
 from numba import prange
 
+from advmdp.projection.ball import project_l1
+from advmdp.projection.box import project_box
 from advmdp.projection.compiled import (
     compiled,
     compiled_in_place,
@@ -21,7 +23,7 @@ from advmdp.projection.compiled import (
 )
 from advmdp.projection.exponential import exponential
 from advmdp.projection.parts import Part, part_of
-from advmdp.projection.rows import gather_row, load_row, project_box, project_l1, project_point
+from advmdp.projection.rows import gather_row, load_row, project_point
 from advmdp.projection.structure import first_edge
 from advmdp.projection.types import (
     BASE_OF,

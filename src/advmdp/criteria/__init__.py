@@ -1,0 +1,39 @@
+"""Performance criteria: what of an episode's losses is to be small, as a function f^C(q; l) that is convex in q.
+
+Sections 2 and 3 of the paper.  With v_k the expected loss of step k, the sum of q times l over layer k,
+
+    TEL   (Example 2.1)   sum_k v_k = <q, l>                                     F = 1
+    MM    (Example 2.2)   max_i <q, l[:, i]>,  l in [0, 1]^d                     F = 1
+    RISK  (Example 2.3)   alpha (sum_k v_k)^c + (1 - alpha) sum_k v_k^c          F = alpha c L^(c-1) + (1 - alpha) c
+          (by Lemma 3.2)  alpha <q, l>^c + (1 - alpha) <q, l^c>                  F = alpha c L^(c-1) + (1 - alpha)
+
+and by Lemma 3.2 every g({<q, h_j(l)>}_j) with g convex.  A criterion gives its value, a subgradient z of f^C(.; l) at
+q, and F, a bound on |z| entry by entry for losses in [0, 1]: that is all the algorithms and their bounds use of it.
+Sums and non-negative multiples of criteria are criteria.
+
+The criteria of the examples and their sums are data, a table of terms, which one kernel, :func:`evaluate_terms`,
+evaluates: a compiled loop calls nothing in Python and finds the same bits.  In the table TEL and MM are RISK with
+alpha = c = 1.
+"""
+
+from advmdp.criteria.tabled import Criterion, Risk, TotalLoss, WeightedSum, WorstCase, criterion_from
+from advmdp.criteria.terms import KINDS, RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
+from advmdp.criteria.written import Composite, CvxpyCriterion, FunctionCriterion
+
+__all__ = [
+    "KINDS",
+    "RISK",
+    "RISK_LEMMA",
+    "TOTAL",
+    "WORST",
+    "Composite",
+    "Criterion",
+    "CvxpyCriterion",
+    "FunctionCriterion",
+    "Risk",
+    "TotalLoss",
+    "WeightedSum",
+    "WorstCase",
+    "criterion_from",
+    "evaluate_terms",
+]
