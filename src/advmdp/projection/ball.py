@@ -20,21 +20,29 @@ UNSETTLED, INSIDE, SETTLED = 0, 1, 2
 
 
 @compiled_sums
-def split_sums(
-    u: Floats, center: Floats, begin: int, size: int, a: float, b: float
-) -> tuple[float, float, float, float]:
-    """sum of u and of Pbar over A = {a u > Pbar} and over B = {b u < Pbar}."""
-    u_a = center_a = u_b = center_b = 0.0
+def split(
+    u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, size: int, a: float, b: float, p: Floats
+) -> tuple[float, float, float, float, float]:
+    """Write p = median(Pbar, a u, b u), for a <= b. Returns the sums of u and Pbar over A = {a u > Pbar}, those over
+    B = {b u < Pbar}, and the sum of Pbar ln(Pbar/u) over the entries that stay at the centre.
+    """
+    u_a = center_a = u_b = center_b = cost = 0.0
     at = unsigned(begin)
     for j in range(unsigned(size)):
         c = center[at + j]
-        above = 1.0 if a * u[j] > c else 0.0
-        below = 1.0 if b * u[j] < c else 0.0
+        high, low = a * u[j], b * u[j]
+        middle = low if low < c else c
+        p[at + j] = high if high > middle else middle
+        above = 1.0 if high > c else 0.0
+        below = 1.0 if low < c else 0.0
+        pinned = c if (high <= c) & (low >= c) else 0.0
+        finite = log_u[j] if log_u[j] > LEAST else LEAST  # an entry with ln u = -inf is not pinned
         u_a += above * u[j]
         center_a += above * c
         u_b += below * u[j]
         center_b += below * c
-    return u_a, center_a, u_b, center_b
+        cost += pinned * (log_center[at + j] - finite)
+    return u_a, center_a, u_b, center_b, cost
 
 
 @compiled_sums
@@ -53,52 +61,36 @@ def known_sums(u: Floats, center: Floats, p: Floats, begin: int, size: int) -> t
     return u_a, center_a, u_b, center_b
 
 
-@compiled_sums
-def finish_l1(
-    u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, size: int, a: float, b: float, p: Floats
-) -> float:
-    """Write p = median(Pbar, a u, b u); return the sum of Pbar ln(Pbar/u) over the entries that stay at the centre."""
-    cost = 0.0
-    at = unsigned(begin)
-    for j in range(unsigned(size)):
-        c = center[at + j]
-        above, below = a * u[j], b * u[j]
-        middle = below if below < c else c
-        p[at + j] = above if above > middle else middle
-        pinned = c if (above <= c) & (below >= c) else 0.0
-        finite = log_u[j] if log_u[j] > LEAST else LEAST  # an entry with ln u = -inf is not pinned
-        cost += pinned * (log_center[at + j] - finite)
-    return cost
-
-
 @compiled_inline
 def settle_l1(
-    u: Floats, center: Floats, begin: int, size: int, half: float, s: float, guessed: bool, p: Floats
-) -> tuple[int, float, float, float, float]:
-    """Newton on a and b. Returns (UNSETTLED, INSIDE or SETTLED, a, b, mass_a, mass_b).
+    u: Floats, log_u: Floats, center: Floats, log_center: Floats, begin: int, size: int, half: float, s: float,
+    guessed: bool, p: Floats,
+) -> tuple[int, float, float, float, float, float]:  # fmt: skip
+    """Newton on a and b. Returns (UNSETTLED, INSIDE or SETTLED, a, b, mass_a, mass_b, kappa of what is at the centre).
 
     `guessed`: p holds an earlier row of the pair, which was tight, and Newton starts on its sets A and B. From any
     point on a convex function a step lands where that is not negative, so these need only not be empty, and a row turns
-    out to be inside if a >= b.
+    out to be inside if a >= b. The pass that finds nothing to change has written the row.
     """
     a = b = 1.0 / s
+    cost = 0.0
     if guessed:
         u_a, center_a, u_b, center_b = known_sums(u, center, p, begin, size)
     else:
-        u_a, center_a, u_b, center_b = split_sums(u, center, begin, size, a, b)
+        u_a, center_a, u_b, center_b, cost = split(u, log_u, center, log_center, begin, size, a, b, p)
         if a * u_a - center_a <= half:
-            return INSIDE, a, b, 1.0, 0.0
+            return INSIDE, a, b, 1.0, 0.0, 0.0
     for _ in range(NEWTON_PASSES):
         if u_b < SMALLEST_PART * s or center_b <= half or u_a <= 0.0:
             break
         next_a = (half + center_a) / u_a
         next_b = (center_b - half) / u_b
         if not guessed and next_a >= a and next_b <= b:
-            return (SETTLED if a < b else INSIDE), a, b, half + center_a, center_b - half
+            return (SETTLED if a < b else INSIDE), a, b, half + center_a, center_b - half, cost
         a, b = (next_a, next_b) if guessed else (min(a, next_a), max(b, next_b))
         guessed = False
-        u_a, center_a, u_b, center_b = split_sums(u, center, begin, size, a, b)
-    return UNSETTLED, a, b, 0.0, 0.0
+        u_a, center_a, u_b, center_b, cost = split(u, log_u, center, log_center, begin, size, a, b, p)
+    return UNSETTLED, a, b, 0.0, 0.0, 0.0
 
 
 @compiled_inline
@@ -111,15 +103,14 @@ def project_l1(
     Sets and rows are read and written at begin .. end, u from its start. `breaks` is memory for one row.
     """
     size, half = end - begin, 0.5 * radius
-    found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, guessed, p)
+    found, a, b, mass_a, mass_b, kappa = settle_l1(u, log_u, center, log_center, begin, size, half, s, guessed, p)
     if found == UNSETTLED and guessed:
-        found, a, b, mass_a, mass_b = settle_l1(u, center, begin, size, half, s, False, p)
-    if found == INSIDE:
-        return inside(u, begin, size, s, p)
+        found, a, b, mass_a, mass_b, kappa = settle_l1(u, log_u, center, log_center, begin, size, half, s, False, p)
     if found == UNSETTLED:
         return project_l1_log(log_u[:size], center[begin:end], log_center[begin:end], half, p[begin:end], breaks)
+    if found == INSIDE:
+        return inside(u, begin, size, s, p)
     log_a, log_b = np.log(a), np.log(b)
-    kappa = finish_l1(u, log_u, center, log_center, begin, size, a, b, p)
     return True, kappa + mass_a * log_a + mass_b * log_b, log_a, log_b, mass_a, mass_b
 
 

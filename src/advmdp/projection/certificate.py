@@ -47,6 +47,7 @@ from advmdp.projection.types import (
     LOG_OUT,
     LOG_TOTAL,
     LOG_U,
+    MASS_A,
     OFFSET,
     OUTFLOW,
     PAIR_PTR,
@@ -60,7 +61,7 @@ from advmdp.projection.types import (
     Structure,
     Work,
 )
-from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT, LIFT_REST, log_ratio
+from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT, LIFT_REST, exponentiate, log_ratio
 
 SMALLEST_FACTOR = 1e-150
 EPSILON = 2.0**-52
@@ -120,7 +121,7 @@ def doubt(work: Work) -> float:
         cost = abs(work.pairs[OFFSET, pair] - work.pairs[LOG_MASS, pair] + LIFT)
         if work.pairs[LOG_B, pair] < -LEAST:
             cost += work.pairs[LOG_B, pair] - work.pairs[LOG_A, pair]
-        total += UNIT * work.share[pair] * cost
+        total += UNIT * work.share[k] * cost
     return float(EPSILON * (32.0 * total + 4.0 * LIFT * work.log_z.shape[0]))
 
 
@@ -282,12 +283,31 @@ def write_logs(
 @compiled_sums
 def scale_rows(structure: Structure, work: Work, part: Part, log_pair: Floats) -> None:
     """q = q(x,a) p for every watched pair, in the place of p."""
-    row = work.row
+    row, share = work.row, work.pairs[MASS_A]  # not where shares are: that is the policy, which other threads write
+    for k in range(part.watched, part.watched_end):
+        share[k] = log_pair[work.watched[k]]
+    exponentiate(share, part.watched, part.watched_end)
     for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
-        share = exponential(log_pair[pair])
         for i in range(unsigned(structure.transition_ptr[pair]), unsigned(structure.transition_ptr[pair + 1])):
-            row[i] *= share
+            row[i] *= share[k]
+
+
+@compiled_inline
+def write_policy(structure: Structure, work: Work, part: Part, log_pair: Floats, policy: Floats) -> None:
+    """pi(a|x) = q(x,a) / mu'(x), uniform where no mass can be."""
+    pair_ptr, lift, log_out = structure.states[PAIR_PTR], work.states[LIFT_OF], work.states[LOG_OUT]
+    for x in range(part.first, part.end):
+        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
+            policy[pair] = log_pair[pair] - lift[x] - log_out[x] if work.alive[x] else -np.inf
+    exponentiate(policy, pair_ptr[part.first], pair_ptr[part.end])
+    for x in range(part.first, part.end):
+        first, last = pair_ptr[x], pair_ptr[x + 1]
+        total = 0.0
+        for pair in range(first, last):
+            total += policy[pair]
+        for pair in range(first, last):
+            policy[pair] = policy[pair] / total if total > 0.0 else 1.0 / (last - first)
 
 
 @compiled
@@ -295,18 +315,10 @@ def write_part(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats,
     policy: Floats,
 ) -> None:  # fmt: skip
-    """log q', ln q'(x,a), the policy, which is uniform where no mass can be, and in the place of the rows q'."""
+    """log q', ln q'(x,a), the policy, and in the place of the rows q'."""
     write_logs(structure, log_w, sets, work, part, log_q, log_pair)
     scale_rows(structure, work, part, log_pair)
-    for x in range(part.first, part.end):
-        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
-        total = 0.0
-        for pair in range(first, last):
-            log_share = log_pair[pair] - work.states[LIFT_OF, x] - work.states[LOG_OUT, x]
-            policy[pair] = exponential(log_share) if work.alive[x] else 0.0
-            total += policy[pair]
-        for pair in range(first, last):
-            policy[pair] = policy[pair] / total if total > 0.0 else 1.0 / (last - first)
+    write_policy(structure, work, part, log_pair, policy)
 
 
 @compiled_parallel

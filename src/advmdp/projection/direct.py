@@ -2,11 +2,13 @@
 
 The matrix of `newton.py` couples a layer with itself and with its two neighbours. It is stored row by row over the
 three layers, `band[x, c - first state of the layer before x]`, and eliminated from the first layer to the last. Near
-balance it is a symmetric positive matrix with its rows scaled, so no pivoting is needed.
+balance it is a symmetric positive matrix with its rows scaled, so no pivoting is needed. The factors are kept: the last
+step of a projection is so small that those of the step before will do.
 """
 
-from advmdp.projection.compiled import compiled_in_place, compiled_sums
+from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_sums, unsigned
 from advmdp.projection.dual import UNIT
+from advmdp.projection.lanes import LANES, add_lanes
 from advmdp.projection.types import (
     DEFECT,
     EDGE_PTR,
@@ -22,11 +24,12 @@ from advmdp.projection.types import (
     TIGHT,
     VECTORS,
     Floats,
+    Index,
     RowSets,
     Structure,
     Work,
 )
-from advmdp.projection.vectors import add_to_row, copy_row
+from advmdp.projection.vectors import copy_row
 
 SMALLEST_PIVOT = 1e-12
 
@@ -56,6 +59,34 @@ def add_edges(structure: Structure, work: Work, far: bool, back: Floats) -> None
 
 
 @compiled_sums
+def three_vectors(
+    p: Floats, low: Floats, high: Floats, is_box: bool, begin: int, size: int, keep: tuple[float, float],
+    vectors: Floats,
+) -> None:  # fmt: skip
+    """p - p_A/mass_a, p - p_B/mass_b and p, and zeros behind them to fill the lanes."""
+    keep_a, keep_b = keep
+    at = unsigned(begin)
+    for j in range(unsigned(size)):
+        here, bound = p[at + j], low[at + j]
+        in_a = (here > bound) & (here < high[at + j]) if is_box else here > bound
+        in_b = (not is_box) & (here < bound)
+        vectors[0, j] = here * (keep_a if in_a else 1.0)
+        vectors[1, j] = here * (keep_b if in_b else 1.0)
+        vectors[2, j] = here
+    for j in range(unsigned(size), unsigned(size + LANES - 1)):
+        vectors[0, j] = vectors[1, j] = vectors[2, j] = 0.0
+
+
+@compiled_inline
+def vector_of(p: Floats, low: Floats, high: Floats, is_box: bool, i: int) -> int:
+    """Which of the three an entry adds: that of A, which every entry of a bound zero belongs to, of B, or p."""
+    pinned = (p[i] == low[i]) & (low[i] > 0.0)
+    if is_box:
+        return 2 if pinned | (p[i] == high[i]) else 0
+    return 1 if p[i] < low[i] else (2 if pinned else 0)
+
+
+@compiled_sums
 def add_tight(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> None:
     """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'."""
     band, pull, p, low, high, is_box = work.band, work.states[PULL], work.row, sets.low, sets.high, sets.is_box
@@ -65,65 +96,94 @@ def add_tight(structure: Structure, sets: RowSets, work: Work, far: bool, back: 
         pair = watched[k]
         while structure.pairs[STATE_OF, pair] >= layer_ptr[layer + 1]:
             layer += 1
-        shift = layer_ptr[layer]  # the first column of every row of the next layer
+        shift = unsigned(layer_ptr[layer])  # the first column of every row of the next layer
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         if not work.marks[TIGHT, pair] or (pull[successor[begin]] == 0.0 and end - begin == 1):
             continue
-        share = 1.0 if far else work.share[pair]
-        scale_a = 1.0 / work.pairs[MASS_A, pair] if work.pairs[MASS_A, pair] > 0.0 else 0.0
-        scale_b = 1.0 / work.pairs[MASS_B, pair] if work.pairs[MASS_B, pair] > 0.0 else 0.0
-        for i in range(begin, end):
-            in_b = (not is_box) & (p[i] < low[i])
-            in_a = (p[i] > low[i]) & ((not is_box) or p[i] < high[i])
-            vectors[0, i - begin] = p[i] * (1.0 - scale_a) if in_a else p[i]
-            vectors[1, i - begin] = p[i] * (1.0 - scale_b) if in_b else p[i]
-            vectors[2, i - begin] = p[i]
-        for i in range(begin, end):
-            y = successor[i]
-            factor = share * back[i] * pull[y]
-            moving = p[i] > low[i] or low[i] == 0.0
-            kind = 0 if moving and not (is_box and p[i] == high[i]) else (1 if p[i] < low[i] else 2)
-            first = structure.pairs[FIRST_OF_PAIR, pair]
+        share, mass_a, mass_b = work.share[k], work.pairs[MASS_A, pair], work.pairs[MASS_B, pair]
+        keep = (1.0 - 1.0 / mass_a if mass_a > 0.0 else 1.0, 1.0 - 1.0 / mass_b if mass_b > 0.0 else 1.0)
+        three_vectors(p, low, high, is_box, begin, end - begin, keep, vectors)
+        at, size, first = unsigned(begin), unsigned(end - begin), structure.pairs[FIRST_OF_PAIR, pair]
+        for i in range(at, unsigned(end)):
+            y = unsigned(successor[i])
+            factor = (1.0 if far else share) * back[i] * pull[y]
+            kind = unsigned(vector_of(p, low, high, is_box, i))
             if first >= 0:
-                add_to_row(band, y, first - shift, factor, vectors, kind, 0, end - begin)
+                for j in range(unsigned(0), size, unsigned(LANES)):
+                    add_lanes(band, y, unsigned(first) - shift + j, factor, vectors, kind, j)
             else:
-                for j in range(begin, end):
-                    band[y, successor[j] - shift] += factor * vectors[kind, j - begin]
+                for j in range(size):
+                    band[y, unsigned(successor[at + j]) - shift] += factor * vectors[kind, j]
 
 
-@compiled_sums
-def eliminate(structure: Structure, work: Work) -> bool:
-    """Solve band step = defect. False if a pivot vanishes."""
-    band, step, layer_ptr = work.band, work.states[STEP], structure.layer_ptr
-    copy_row(work.states, STEP, DEFECT)
-    num_layers = layer_ptr.shape[0] - 2
-    for layer in range(1, num_layers):
-        before, here, end = layer_ptr[layer - 1], layer_ptr[layer], layer_ptr[layer + 1]
-        stop = layer_ptr[layer + 2] if layer + 1 < num_layers else end
+@compiled_inline
+def subtract_pivot(band: Floats, x: Index, before: Index, inverse: float, y: Index, base: Index, size: Index) -> None:
+    """Free row y, whose first column is that of the state `base`, of its part along row x; `size` columns follow x.
+
+    `inverse` is that of the pivot. The factor stays in the place of what it has removed.
+    """
+    m = -band[y, x - base] * inverse
+    band[y, x - base] = m
+    if m != 0.0:
+        to, at = x + unsigned(1) - base, x + unsigned(1) - before
+        for j in range(unsigned(0), size, unsigned(LANES)):
+            add_lanes(band, y, to + j, m, band, x, at + j)
+
+
+@compiled_inline
+def factorise(structure: Structure, work: Work) -> bool:
+    """Eliminate the band, and leave in it the factors and the inverse pivots. False if a pivot vanishes."""
+    band, layer_ptr = work.band, structure.layer_ptr
+    inner = layer_ptr.shape[0] - 2
+    for layer in range(1, inner):
+        before, here, end = unsigned(layer_ptr[layer - 1]), unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])
+        stop = unsigned(layer_ptr[layer + 2]) if layer + 1 < inner else end
         for x in range(here, end):
             pivot = band[x, x - before]
             if abs(pivot) < SMALLEST_PIVOT:
                 return False
-            for y in range(x + 1, stop):
-                base = before if y < end else here
-                m = band[y, x - base] / pivot
-                if m != 0.0:
-                    step[y] -= m * step[x]
-                    add_to_row(band, y, x + 1 - base, -m, band, x, x + 1 - before, stop - x - 1)
-    for layer in range(num_layers - 1, 0, -1):
-        before, here, end = layer_ptr[layer - 1], layer_ptr[layer], layer_ptr[layer + 1]
-        stop = layer_ptr[layer + 2] if layer + 1 < num_layers else end
-        for x in range(end - 1, here - 1, -1):
-            s = step[x]
-            for c in range(x + 1, stop):
-                s -= band[x, c - before] * step[c]
-            step[x] = s / band[x, x - before]
+            inverse, size = 1.0 / pivot, stop - x - unsigned(1)
+            band[x, x - before] = inverse
+            for y in range(x + unsigned(1), end):
+                subtract_pivot(band, x, before, inverse, y, before, size)
+            for y in range(end, stop):
+                subtract_pivot(band, x, before, inverse, y, here, size)
     return True
+
+
+@compiled_sums
+def along_row(band: Floats, x: int, first: int, values: Floats, begin: int, end: int) -> float:
+    """The sum of the row of x, from column `first` on, times values[begin:end]."""
+    s, row, at, there = 0.0, unsigned(x), unsigned(first), unsigned(begin)
+    for j in range(unsigned(end - begin)):
+        s += band[row, at + j] * values[there + j]
+    return s
+
+
+@compiled_inline
+def substitute(structure: Structure, work: Work) -> None:
+    """Solve band step = defect with the factors of `factorise`."""
+    band, step, layer_ptr = work.band, work.states[STEP], structure.layer_ptr
+    copy_row(work.states, STEP, DEFECT)
+    inner = layer_ptr.shape[0] - 2
+    for layer in range(1, inner):
+        before = layer_ptr[layer - 1]
+        for x in range(layer_ptr[layer], layer_ptr[layer + 1]):
+            step[x] += along_row(band, x, 0, step, before, x)
+    for layer in range(inner - 1, 0, -1):
+        before, here, end = layer_ptr[layer - 1], layer_ptr[layer], layer_ptr[layer + 1]
+        stop = layer_ptr[layer + 2] if layer + 1 < inner else end
+        for x in range(end - 1, here - 1, -1):
+            after = along_row(band, x, x + 1 - before, step, x + 1, stop)
+            step[x] = (step[x] - after) * band[x, x - before]
 
 
 @compiled_in_place
 def direct_step(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> bool:
-    """`step` by elimination, on the system that `newton_step` has set up."""
+    """`step` by elimination, on the system that `newton_step` has set up. False if that fails."""
     add_edges(structure, work, far, back)
     add_tight(structure, sets, work, far, back)
-    return eliminate(structure, work)
+    if not factorise(structure, work):
+        return False
+    substitute(structure, work)
+    return True

@@ -17,11 +17,13 @@ from advmdp.projection.compiled import (
     compiled,
     compiled_in_place,
     compiled_inline,
+    compiled_order,
     compiled_parallel,
     compiled_sums,
     unsigned,
 )
 from advmdp.projection.exponential import exponential
+from advmdp.projection.logarithm import logarithm
 from advmdp.projection.parts import Part, part_of
 from advmdp.projection.rows import gather_row, load_row, project_point
 from advmdp.projection.structure import first_edge
@@ -59,7 +61,7 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.weights import FREE, LIFT, LIFT_REST, MARGIN, fill_weights
+from advmdp.projection.weights import FREE, LIFT, LIFT_REST, MARGIN, exponentiate, fill_weights
 
 UNIT = 2.0**-500
 SMALLEST_MASS = 1e-128  # times 2^500; rows are exact down to exp(-708), far below exp(-640)
@@ -151,10 +153,12 @@ def spread_watched(structure: Structure, work: Work, part: Part) -> None:
     flow, row = work.flow, work.row
     for k in range(part.watched, part.watched_end):
         pair = work.watched[k]
+        work.share[k] = work.pairs[LOG_MASS, pair] - work.states[TOP, structure.pairs[STATE_OF, pair]]
+    exponentiate(work.share, part.watched, part.watched_end)
+    for k in range(part.watched, part.watched_end):
+        pair, share = work.watched[k], work.share[k]
         x = structure.pairs[STATE_OF, pair]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        share = exponential(work.pairs[LOG_MASS, pair] - work.states[TOP, x])
-        work.share[pair] = share
         work.states[OUTFLOW, x] += share
         at, there = unsigned(begin), unsigned(first_edge(structure, x, begin))
         for j in range(unsigned(end - begin)):
@@ -162,28 +166,56 @@ def spread_watched(structure: Structure, work: Work, part: Part) -> None:
 
 
 @compiled_inline
+def weigh_states(work: Work, part: Part) -> None:
+    """ln outflow of every state, up to ln Z, and in `product` what brings its flow to scale."""
+    log_total, log_out, outflow = work.states[LOG_TOTAL], work.states[LOG_OUT], work.states[OUTFLOW]
+    top, beta, factor, alive = work.states[TOP], work.states[BETA], work.states[PRODUCT], work.alive
+    for x in range(unsigned(part.first), unsigned(part.end)):
+        total = UNIT * outflow[x]
+        log = logarithm(total)
+        log_total[x] = log
+        log_out[x] = log + LIFT_REST + (top[x] + LIFT - beta[x]) if alive[x] else -np.inf
+        factor[x] = 1.0 / total if alive[x] else 0.0
+
+
+@compiled_order
+def largest_of(values: Floats, begin: int, end: int) -> float:
+    """The largest of values[begin:end]."""
+    largest = -np.inf
+    for x in range(unsigned(begin), unsigned(end)):
+        largest = values[x] if values[x] > largest else largest
+    return largest
+
+
+@compiled_sums
+def sum_of(values: Floats, begin: int, end: int) -> float:
+    """The sum of values[begin:end]."""
+    s = 0.0
+    for x in range(unsigned(begin), unsigned(end)):
+        s += values[x]
+    return s
+
+
+@compiled_inline
 def normalise(structure: Structure, work: Work, part: Part) -> None:
-    """ln outflow of every state from its total over actions; leaves in `product` what brings its flow to scale."""
-    log_out, alive = work.states[LOG_OUT], work.alive
+    """ln Z of every layer, and the outflows that sum to one over it."""
+    log_out, outflow = work.states[LOG_OUT], work.states[OUTFLOW]
+    weigh_states(work, part)
     for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
         begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        largest, z = -np.inf, 0.0
-        for x in range(begin, end):
-            if alive[x]:
-                work.states[LOG_TOTAL, x] = np.log(UNIT * work.states[OUTFLOW, x])
-                log_out[x] = work.states[LOG_TOTAL, x] + LIFT_REST + (work.states[TOP, x] + LIFT - work.states[BETA, x])
-                largest = max(largest, log_out[x])
-        for x in range(begin, end):
-            if alive[x]:
-                z += exponential(log_out[x] - largest)
-        log_z = largest + np.log(z)
-        work.log_z[layer] = log_z
-        for x in range(begin, end):
-            work.states[PRODUCT, x] = 0.0
-            if alive[x]:
-                log_out[x] -= log_z
-                work.states[PRODUCT, x] = 1.0 / (UNIT * work.states[OUTFLOW, x])
-                work.states[OUTFLOW, x] = exponential(log_out[x] + LIFT)
+        work.log_z[layer] = largest = largest_of(log_out, begin, end)
+        for x in range(unsigned(begin), unsigned(end)):
+            log_out[x] -= largest
+    for x in range(unsigned(part.first), unsigned(part.end)):
+        outflow[x] = exponential(log_out[x] + LIFT)
+    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
+        begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+        z = UNIT * sum_of(outflow, begin, end)
+        log_z, scale = np.log(z), 1.0 / z
+        work.log_z[layer] += log_z
+        for x in range(unsigned(begin), unsigned(end)):
+            log_out[x] -= log_z
+            outflow[x] *= scale
 
 
 @compiled_sums
@@ -213,9 +245,8 @@ def push_flow(structure: Structure, work: Work, part: Part) -> None:
 def scale_shares(structure: Structure, work: Work, part: Part) -> None:
     """Bring the masses of watched pairs to scale."""
     for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        x = structure.pairs[STATE_OF, pair]
-        work.share[pair] *= UNIT * work.states[PRODUCT, x] * work.states[OUTFLOW, x]
+        x = structure.pairs[STATE_OF, work.watched[k]]
+        work.share[k] *= UNIT * work.states[PRODUCT, x] * work.states[OUTFLOW, x]
 
 
 @compiled
@@ -258,30 +289,29 @@ def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> 
 def move(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
     """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
     beta, base, alive = work.states[BETA], work.states[BETA_BASE], work.alive
+    growth = work.states[GROWTH]
+    for x in range(unsigned(beta.shape[0])):
+        growth[x] = beta[x] - base[x] if alive[x] else 0.0
     for layer in range(structure.layer_ptr.shape[0] - 1):
         low, high = np.inf, -np.inf
         for x in range(structure.layer_ptr[layer], structure.layer_ptr[layer + 1]):
             if alive[x]:
-                low = min(low, beta[x] - base[x])
-                high = max(high, beta[x] - base[x])
+                low = min(low, growth[x])
+                high = max(high, growth[x])
         if high - low > 2.0 * MARGIN or max(high, -low) > LARGEST_GROWTH:
             fill_weights(structure, log_w, sets, work, False)
             return
-    for x in range(beta.shape[0]):
-        work.states[GROWTH, x] = exponential(beta[x] - base[x]) if alive[x] else 1.0
+    for x in range(unsigned(beta.shape[0])):
+        growth[x] = exponential(growth[x])
 
 
 @compiled_inline
 def measure(work: Work) -> bool:
     """defect(x) = ln outflow(x) - ln inflow(x). False if some mass is out of range."""
-    inflow, outflow, defect = work.states[INFLOW], work.states[OUTFLOW], work.states[DEFECT]
-    for x in range(1, defect.shape[0] - 1):
-        defect[x] = 0.0
-        if not work.alive[x]:
-            continue
-        if min(inflow[x], outflow[x]) < SMALLEST_MASS:
-            return False
-        ratio = outflow[x] / inflow[x]
-        close = 0.5 < ratio < 2.0
-        defect[x] = np.log(ratio) if close else np.log(outflow[x]) - np.log(inflow[x])
-    return True
+    inflow, outflow, defect, alive = work.states[INFLOW], work.states[OUTFLOW], work.states[DEFECT], work.alive
+    beyond = 0
+    for x in range(unsigned(1), unsigned(defect.shape[0] - 1)):
+        defect[x] = logarithm(outflow[x] / inflow[x] if alive[x] else 1.0)
+        within = (inflow[x] >= SMALLEST_MASS) & (outflow[x] >= SMALLEST_MASS)
+        beyond += 0 if within | (alive[x] == 0) else 1
+    return beyond == 0

@@ -65,7 +65,7 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
         pair = work.watched[k]
         if not work.marks[TIGHT, pair]:
             continue
-        share, first = 1.0 if far else work.share[pair], structure.pairs[FIRST_OF_PAIR, pair]
+        share, first = 1.0 if far else work.share[k], structure.pairs[FIRST_OF_PAIR, pair]
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         if sets.is_box:
             for i in range(unsigned(begin), unsigned(end)):
@@ -188,7 +188,7 @@ def multiply_tight(
             continue
         begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
         size, first = end - begin, structure.pairs[FIRST_OF_PAIR, pair]
-        share = 1.0 if far else work.share[pair]
+        share = 1.0 if far else work.share[k]
         masses = (pairs[MASS_A, pair], pairs[MASS_B, pair])
         if first >= 0:
             s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, v, first, masses)
@@ -305,25 +305,26 @@ def gmres_cycle(
 @compiled_in_place
 def newton_step(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, direct: bool
-) -> None:
+) -> bool:
     """Solve for `step`: directly if asked and possible, else until the residual has fallen by the factor `accuracy`.
 
-    `far` says that masses are out of range: then `back` holds probabilities backward, ready made.
+    `far` says that masses are out of range: then `back` holds probabilities backward, ready made. Returns whether there
+    are factors for `substitute`.
     """
-    size = 0.0
-    for x in range(work.states[STEP].shape[0]):
-        inner = 0 < x < work.states[STEP].shape[0] - 1 and work.alive[x]
-        work.states[PUSH, x] = 1.0 if far else UNIT * work.states[OUTFLOW, x]
-        work.states[PULL, x] = 0.0
-        if inner:
-            work.states[PULL, x] = 1.0 if far else 1.0 / work.states[INFLOW, x]
-        size += work.states[DEFECT, x] ** 2
-    target = accuracy * np.sqrt(size)
+    push, pull, alive = work.states[PUSH], work.states[PULL], work.alive
+    outflow, inflow = work.states[OUTFLOW], work.states[INFLOW]
+    for x in range(unsigned(push.shape[0])):
+        push[x] = 1.0 if far else UNIT * outflow[x]
+        reach = 1.0 if far else 1.0 / inflow[x]
+        pull[x] = reach if alive[x] else 0.0
+    pull[0] = pull[-1] = 0.0
+    target = accuracy * np.sqrt(dot(work.states[DEFECT], work.states[DEFECT]))
     back = back if far else work.row
     collect_pinned(structure, sets, work, far, back)
     if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
-        return
+        return True
     work.states[STEP][:] = 0.0
     for cycle in range(CYCLES):
         if gmres_cycle(structure, sets, work, far, back, target, cycle == 0) <= 1.01 * target:
-            return
+            break
+    return False

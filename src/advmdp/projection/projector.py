@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
-from advmdp.compiled import compiled
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
 from advmdp.projection.compiled import bound
-from advmdp.projection.solver import NO_PATH, SOLVED, solve
+from advmdp.projection.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNFIT, first_unfit, solve
 from advmdp.projection.structure import build_structure, build_workspace
 from advmdp.projection.types import BETA, RowSets
 from advmdp.skeleton import Skeleton
@@ -36,8 +35,7 @@ FAINT = 1e-200
 FAINTEST = 1e-300
 """... below this."""
 MOST_ITERATIONS = 2**31
-LARGEST = 1e8
-"""The largest logarithm taken: beyond it a float64 no longer tells weights apart that differ by a millionth."""
+REAL = (float, int, np.number)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,6 +127,7 @@ class Projector:
             sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, whole("threads", threads, 1)
         )
         self.memory = build_workspace(self.structure)
+        self._beta = self.memory.states[BETA]
         self._known: tuple[RowSet, RowSets] | None = None
         self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve
         self._used = False
@@ -145,8 +144,9 @@ class Projector:
     ) -> Projection:
         """As :func:`project`, without setting up anew."""
         sk, work = self.skeleton, self.memory
-        weights, sets = self._weights(log_weights), self.bounds(rows)
-        if not isinstance(tolerance, float | int | np.number) or not 0.0 < tolerance < 1.0:
+        weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
+        sets = self.bounds(rows)
+        if not isinstance(tolerance, REAL) or not 0.0 < tolerance < 1.0:
             raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
         limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
         n, pairs = sk.num_transitions, sk.num_pairs
@@ -157,10 +157,14 @@ class Projector:
         self._used = True
         # A start that leads nowhere is no reason to fail: then it is tried without.
         for beta in (0.0,) if warm_start is None else (self._start(warm_start), 0.0):
-            work.states[BETA] = beta
+            self._beta[:] = beta
             status, value, gap, residual, defect, iterations = self._solve(*problem)
-            if status in (SOLVED, NO_PATH):
+            if status != STALLED:
                 break
+        if status == UNFIT:
+            i = first_unfit(weights)
+            where = f"log_weights at {sk.where_transition(i)}"
+            raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
         if status == NO_PATH:
             given = "no path on which every row keeps to its set and to weights above zero"
             raise EmptySetError("projection", given, "at least one from the first state to the last")
@@ -171,21 +175,12 @@ class Projector:
             raise ProjectionError(f"projection not solved: {reached} {after}")
         answer = Projection.__new__(Projection)
         # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
-        vars(answer).update(
-            skeleton=sk, log_weights=weights, row_set=rows, log_q=log_q, q=q, policy=policy, log_pairs=log_pairs,
-            beta=work.states[BETA].copy(), dual=-value, gap=gap, flow_residual=residual, iterations=iterations,
-            converged=status == SOLVED,
-        )  # fmt: skip
+        object.__setattr__(answer, "__dict__", {
+            "skeleton": sk, "log_weights": weights, "row_set": rows, "log_q": log_q, "q": q, "policy": policy,
+            "log_pairs": log_pairs, "beta": self._beta.copy(), "dual": -value, "gap": gap, "flow_residual": residual,
+            "iterations": iterations, "converged": status == SOLVED,
+        })  # fmt: skip
         return answer
-
-    def _weights(self, log_weights: ArrayLike) -> FloatArray:
-        sk = self.skeleton
-        weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
-        if _count_unfit(weights):
-            i = int(np.argmax(~((np.abs(weights) <= LARGEST) | (weights == -np.inf))))
-            where = f"log_weights at {sk.where_transition(i)}"
-            raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
-        return weights
 
     def bounds(self, rows: RowSet) -> RowSets:
         """The bounds of a set, kept for as long as the same one is used."""
@@ -226,13 +221,3 @@ def project(
         max_iterations=max_iterations,
         allow_unconverged=allow_unconverged,
     )
-
-
-@compiled
-def _count_unfit(log_weights: FloatArray) -> int:
-    """How many entries are NaN, +inf or beyond the largest; counted without a branch, which vector registers like."""
-    count = 0
-    for i in range(len(log_weights)):
-        fit = (abs(log_weights[i]) <= LARGEST) | (log_weights[i] == -np.inf)
-        count += 0 if fit else 1
-    return count

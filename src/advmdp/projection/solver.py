@@ -9,7 +9,8 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 import numpy as np
 
 from advmdp.projection.certificate import EPSILON, doubt, forward_pass, write_answer
-from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_memory
+from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_memory, unsigned
+from advmdp.projection.direct import substitute
 from advmdp.projection.dual import UNIT, evaluate, measure, move
 from advmdp.projection.far import forward_pass_far, measure_far
 from advmdp.projection.newton import newton_step
@@ -30,12 +31,28 @@ from advmdp.projection.types import (
 from advmdp.projection.vectors import copy_row
 from advmdp.projection.weights import LIFT, fill_weights
 
-SOLVED, NO_PATH, STALLED = 0, 1, 2
+SOLVED, NO_PATH, STALLED, UNFIT = 0, 1, 2, 3
+LARGEST = 1e8  # of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth
 HALVINGS = 12
 PATIENCE = 3  # stalls
 NEGLIGIBLE = -27.631021115928547  # ln 1e-12
 SWEEPS = 4
 UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
+
+
+@compiled_inline
+def first_unfit(log_w: Floats) -> int:
+    """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
+    count = 0
+    for i in range(unsigned(log_w.shape[0])):  # without a branch, which vector registers like
+        fit = (abs(log_w[i]) <= LARGEST) | (log_w[i] == -np.inf)
+        count += 0 if fit else 1
+    if count == 0:
+        return -1
+    i = 0
+    while abs(log_w[i]) <= LARGEST or log_w[i] == -np.inf:
+        i += 1
+    return i
 
 
 @compiled_in_place
@@ -90,6 +107,15 @@ def settled(work: Work, tolerance: float, stalls: int) -> bool:
     """
     light = stalls >= PATIENCE or sizes(work)[0] <= 100.0 * tolerance
     return light and heavy_defect(work) <= tolerance and residual(work) <= tolerance
+
+
+@compiled_inline
+def last_step(before: float, worst: float, tolerance: float) -> bool:
+    """Whether a step with the factors of the step before will do, which has brought the defects down to `worst`.
+
+    If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2.
+    """
+    return 2.0 * worst * worst <= 0.5 * tolerance * before
 
 
 @compiled_inline
@@ -217,15 +243,22 @@ def solve(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
         memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.hessenberg,
     )  # fmt: skip
+    if first_unfit(log_w) >= 0:
+        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
     if not fill_weights(structure, log_w, sets, work, True):
         return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
     value, far, back = look(structure, log_w, sets, work, np.empty(0), log_pair)
     worst, _ = sizes(work)
+    before, factored = np.inf, False
     iterations, stalls, lowest = 0, 0, value
     while iterations < limit and not settled(work, tolerance, stalls):
         iterations += 1
-        accuracy = min(0.1, max(0.2 * worst, 0.3 * tolerance / worst))
-        newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
+        if factored and not far and last_step(before, worst, tolerance):
+            substitute(structure, work)
+        else:
+            accuracy = min(0.1, max(0.2 * worst, 0.3 * tolerance / worst))
+            factored = newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
+        before = worst
         moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)
         if not moved:
             stalls += 1

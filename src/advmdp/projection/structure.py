@@ -4,6 +4,7 @@ import numpy as np
 
 from advmdp.arrays import frozen
 from advmdp.projection.compiled import compiled, compiled_inline
+from advmdp.projection.lanes import LANES
 from advmdp.projection.parts import divide
 from advmdp.projection.types import (
     BASE_OF,
@@ -114,7 +115,7 @@ def build_workspace(structure: Structure) -> Workspace:
         marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
         watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
         states=np.zeros((BASIS + directions + 1, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
-        alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest)),
-        band=np.zeros((states if widest <= WIDEST else 0, 3 * widest)),
+        alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest + LANES)),
+        band=np.zeros((states if widest <= WIDEST else 0, 3 * widest + LANES)),
         hessenberg=np.zeros((directions + 3, directions + 1)),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
+Index: TypeAlias = int | np.uint64
 Flags: TypeAlias = NDArray[np.int8]
 Row: TypeAlias = tuple[bool, float, float, float, float, float]
 
@@ -99,7 +100,7 @@ class Work(NamedTuple):
 
     row: Floats  # p, for watched pairs; this is q
     flow: Floats  # per edge: probability of x' after x, times 2^500; this is the start of log q
-    share: Floats  # q(x,a) times 2^500, for watched pairs; this is the policy
+    share: Floats  # q(x,a) times 2^500, one for each entry of `watched`; this is the policy
     weight: Floats
     base: Floats
     pairs: Floats

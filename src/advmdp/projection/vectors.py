@@ -30,16 +30,6 @@ def add_multiple(target: Floats, factor: float, source: Floats) -> None:
 
 
 @compiled_sums
-def add_to_row(
-    target: Floats, y: int, first: int, factor: float, source: Floats, x: int, begin: int, size: int
-) -> None:
-    """Row y of the target from column `first` on += factor * row x of the source from column `begin` on."""
-    to, of, here, there = unsigned(y), unsigned(x), unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        target[to, there + j] += factor * source[of, here + j]
-
-
-@compiled_sums
 def orthogonalise(basis: Floats, k: int, h: Floats) -> float:
     """Free row k + 1 of its parts along rows 0 .. k, which are written to column k of h; return what is left of it.
 

@@ -2,7 +2,8 @@
 
     weight(x,a,x') = exp(log w(x,a,x') + beta_base(x') - offset(x,a)),     offset = row maximum - 500 ln 2
 
-where the pairs of a state share the largest of their offsets if these are close: one run of exponentials, one factor.
+where the pairs of a state share the largest of their offsets if these are close: one factor. Exponentials are taken in
+runs of whole states, some thousand entries each.
 
 A pair is free while its constraint cannot bind, and then only matters through the sum over actions on its edges
 (`base`). If beta moves by v after the classification, and v spreads over osc(v) within the next layer, then the row
@@ -54,6 +55,8 @@ MARGIN = 0.025
 UNCONSTRAINED = 2.0  # a radius from here on
 ATTAINED = 1e-12  # as in confidence.py: how close to its limits a set is taken to be at them
 SAME = 50.0  # offsets of a state that differ by no more are made equal
+RUN = 1024  # transitions whose exponentials are taken in one run
+CLOSE = 300.0  # logarithms of a run that differ by no more share one offset, and lose no digit by it
 LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
 LIFT_REST = 3.424378377158469e-14  # 500 ln 2 - LIFT, which a factor of 2^500 includes
 
@@ -89,16 +92,43 @@ def shift_row(
     return top, bottom
 
 
-@compiled_fused
-def exponentiate(weight: Floats, begin: int, end: int, offset: float) -> None:
-    """weight = exp(weight - offset)."""
+@compiled_order
+def range_of(values: Floats, begin: int, end: int) -> tuple[float, float]:
+    """The largest and the smallest of values[begin:end]."""
+    top, bottom = -np.inf, np.inf
     for i in range(unsigned(begin), unsigned(end)):
-        weight[i] = exponential(weight[i] - offset)
+        t = values[i]
+        top = t if t > top else top
+        bottom = t if t < bottom else bottom
+    return top, bottom
+
+
+@compiled_fused
+def exponentiate(weight: Floats, begin: int, end: int) -> None:
+    """weight = exp(weight)."""
+    for i in range(unsigned(begin), unsigned(end)):
+        weight[i] = exponential(weight[i])
 
 
 @compiled_inline
-def fill_state(structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, x: int) -> bool:
-    """The weights of all pairs of a state, in one run if one offset does for all. Returns whether one is forbidden.
+def all_zero(values: Floats, begin: int, end: int) -> bool:
+    """Whether values[begin:end] are."""
+    others = 0
+    for x in range(unsigned(begin), unsigned(end)):
+        others += 0 if values[x] == 0.0 else 1
+    return others == 0
+
+
+@compiled_inline
+def subtract(values: Floats, begin: int, end: int, offset: float, result: Floats) -> None:
+    """result = values - offset."""
+    for i in range(unsigned(begin), unsigned(end)):
+        result[i] = values[i] - offset
+
+
+@compiled_inline
+def shift_state(structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, x: int) -> float:
+    """log w + beta(x') - offset of all pairs of a state, and the least of it but for the offset.
 
     The offset of an impossible pair is -inf until it is classified.
     """
@@ -109,18 +139,35 @@ def fill_state(structure: Structure, log_w: Floats, beta: Floats, weight: Floats
         begin, end, first = pointers[pair], pointers[pair + 1], structure.pairs[FIRST_OF_PAIR, pair]
         offset[pair], least = shift_row(log_w, beta, structure.successor, begin, end, first, weight)
         highest, lowest, bottom = max(highest, offset[pair]), min(lowest, offset[pair]), min(bottom, least)
-    if highest - lowest <= SAME:
-        exponentiate(weight, pointers[first_pair], pointers[last_pair], highest - LIFT)
+    same = highest - lowest <= SAME
+    for pair in range(first_pair, last_pair):
+        offset[pair] = (highest if same else offset[pair]) - LIFT
+        if offset[pair] > -np.inf:
+            subtract(weight, pointers[pair], pointers[pair + 1], offset[pair], weight)
+    return bottom
+
+
+@compiled_inline
+def fill_run(
+    structure: Structure, log_w: Floats, beta: Floats, flat: bool, weight: Floats, offset: Floats, first: int, end: int
+) -> bool:
+    """The weights of the states first .. end, which share one offset if they are close and beta is zero (`flat`).
+
+    Returns whether one is forbidden.
+    """
+    first_pair, last_pair = structure.states[PAIR_PTR, first], structure.states[PAIR_PTR, end]
+    begin, stop = structure.transition_ptr[first_pair], structure.transition_ptr[last_pair]
+    highest, lowest = range_of(log_w, begin, stop) if flat else (np.inf, -np.inf)
+    if highest - lowest <= CLOSE:
+        subtract(log_w, begin, stop, highest - LIFT, weight)
         for pair in range(first_pair, last_pair):
             offset[pair] = highest - LIFT
     else:
-        for pair in range(first_pair, last_pair):
-            offset[pair] -= LIFT
-            if offset[pair] > -np.inf:
-                exponentiate(weight, pointers[pair], pointers[pair + 1], offset[pair])
-            else:
-                weight[pointers[pair] : pointers[pair + 1]] = 0.0
-    return bottom == -np.inf
+        lowest = np.inf
+        for x in range(first, end):
+            lowest = min(lowest, shift_state(structure, log_w, beta, weight, offset, x))
+    exponentiate(weight, begin, stop)
+    return lowest == -np.inf
 
 
 @compiled_sums
@@ -154,7 +201,7 @@ def classify(
     structure: Structure, log_w: Floats, sets: RowSets, beta: Floats, weight: Floats, offset: Floats, pair: int,
     forbidden: bool,
 ) -> int:  # fmt: skip
-    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that an entry of the state is."""
+    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that some entry of the run is."""
     radius = sets.radius[pair]
     begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
     if offset[pair] == -np.inf:
@@ -170,19 +217,34 @@ def classify(
 
 
 @compiled_inline
+def end_of_run(structure: Structure, first: int, end: int) -> int:
+    """The states from `first` on, at least one and none from `end` on, that together have some RUN transitions."""
+    begin, x = structure.transition_ptr[structure.states[PAIR_PTR, first]], first + 1
+    while x < end and structure.transition_ptr[structure.states[PAIR_PTR, x + 1]] - begin <= RUN:
+        x += 1
+    return x
+
+
+@compiled_inline
 def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> bool:
     """Exponentiate and classify, backwards. Returns whether some entry is forbidden."""
     beta, weight, offset, status = work.states[BETA_BASE], work.weight, work.pairs[OFFSET], work.marks[STATUS]
     any_forbidden = False
-    for x in range(part.end - 1, part.first - 1, -1):
-        forbidden = fill_state(structure, log_w, beta, weight, offset, x)
-        any_forbidden = any_forbidden or forbidden
-        impossible = True
-        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
-            status[pair] = classify(structure, log_w, sets, beta, weight, offset, pair, forbidden)
-            impossible = impossible and status[pair] == IMPOSSIBLE
-        if impossible:
-            beta[x] = -np.inf
+    for layer in range(structure.parts[part.number + 1] - 1, structure.parts[part.number] - 1, -1):
+        first, last = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+        flat = all_zero(beta, last, structure.layer_ptr[layer + 2])
+        while first < last:
+            end = end_of_run(structure, first, last)
+            forbidden = fill_run(structure, log_w, beta, flat, weight, offset, first, end)
+            any_forbidden = any_forbidden or forbidden
+            for x in range(first, end):
+                impossible = True
+                for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
+                    status[pair] = classify(structure, log_w, sets, beta, weight, offset, pair, forbidden)
+                    impossible = impossible and status[pair] == IMPOSSIBLE
+                if impossible:
+                    beta[x] = -np.inf
+            first = end
     return any_forbidden
 
 
