@@ -33,6 +33,7 @@ from advmdp.projection.dual import UNIT
 from advmdp.projection.exponential import exponential
 from advmdp.projection.parts import Part, part_of
 from advmdp.projection.rows import LEAST
+from advmdp.projection.structure import first_entry
 from advmdp.projection.types import (
     BETA,
     EDGE_PTR,
@@ -102,8 +103,9 @@ def forward_pass(structure: Structure, work: Work) -> float:
             for j in range(unsigned(end - begin)):
                 mass[there + j] += here * flow[at + j]
         else:
-            for e in range(unsigned(begin), unsigned(end)):
-                mass[unsigned(structure.edge_successor[e])] += here * flow[e]
+            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
+            for j in range(unsigned(end - begin)):
+                mass[unsigned(structure.successor[entry + j])] += here * flow[at + j]
     return gap
 
 

@@ -9,13 +9,13 @@ step of a projection is so small that those of the step before will do.
 from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_sums, unsigned
 from advmdp.projection.dual import UNIT
 from advmdp.projection.lanes import LANES, add_lanes
+from advmdp.projection.structure import first_entry
 from advmdp.projection.types import (
     DEFECT,
     EDGE_PTR,
     FIRST_OF_PAIR,
     MASS_A,
     MASS_B,
-    PAIR_PTR,
     PINNED,
     PULL,
     PUSH,
@@ -38,7 +38,7 @@ SMALLEST_PIVOT = 1e-12
 def add_edges(structure: Structure, work: Work, far: bool, back: Floats) -> None:
     """The diagonal, the mean over successors, and the mean over predecessors."""
     band, flow, push, pull, pinned = work.band, work.flow, work.states[PUSH], work.states[PULL], work.states[PINNED]
-    edge_ptr, successor, layer_ptr = structure.states[EDGE_PTR], structure.edge_successor, structure.layer_ptr
+    edge_ptr, successor, layer_ptr = structure.states[EDGE_PTR], structure.successor, structure.layer_ptr
     band[:] = 0.0
     for layer in range(1, layer_ptr.shape[0] - 2):
         before, here = layer_ptr[layer - 1], layer_ptr[layer]
@@ -46,16 +46,15 @@ def add_edges(structure: Structure, work: Work, far: bool, back: Floats) -> None
             band[x, x - before] = 2.0 - pinned[x] * pull[x] if pull[x] > 0.0 else 1.0
             if pull[x] == 0.0:
                 continue
-            for e in range(edge_ptr[x], edge_ptr[x + 1]):
-                y = successor[e]
+            edge, entry = edge_ptr[x], first_entry(structure, x)
+            for j in range(edge_ptr[x + 1] - edge):
+                y = successor[entry + j]
                 if pull[y] > 0.0:
-                    band[x, y - before] -= UNIT * flow[e]
-                    band[y, x - here] -= 0.0 if far else flow[e] * push[x] * pull[y]
+                    band[x, y - before] -= UNIT * flow[edge + j]
+                    band[y, x - here] -= 0.0 if far else flow[edge + j] * push[x] * pull[y]
             if far:
-                first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
-                for i in range(structure.transition_ptr[first], structure.transition_ptr[last]):
-                    y = structure.successor[i]
-                    band[y, x - here] -= back[i] if pull[y] > 0.0 else 0.0
+                for i in range(entry, first_entry(structure, x + 1)):
+                    band[successor[i], x - here] -= back[i] if pull[successor[i]] > 0.0 else 0.0
 
 
 @compiled_sums

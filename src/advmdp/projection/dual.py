@@ -26,7 +26,7 @@ from advmdp.projection.exponential import exponential
 from advmdp.projection.logarithm import logarithm
 from advmdp.projection.parts import Part, part_of
 from advmdp.projection.rows import gather_row, load_row, project_point
-from advmdp.projection.structure import first_edge
+from advmdp.projection.structure import first_edge, first_entry
 from advmdp.projection.types import (
     BASE_OF,
     BETA,
@@ -139,9 +139,9 @@ def spread_free(structure: Structure, work: Work, part: Part) -> None:
                 flow[to + j] = f
                 s += f
         else:
-            to = unsigned(begin)
+            to, entry = unsigned(begin), unsigned(first_entry(structure, x))
             for j in range(unsigned(end - begin)):
-                f = factor * base[at + j] * growth[unsigned(structure.edge_successor[to + j])]
+                f = factor * base[at + j] * growth[unsigned(structure.successor[entry + j])]
                 flow[to + j] = f
                 s += f
         outflow[x] = s
@@ -235,10 +235,11 @@ def push_flow(structure: Structure, work: Work, part: Part) -> None:
                 flow[at + j] = f
                 inflow[there + j] += mass * f
         else:
-            for e in range(unsigned(begin), unsigned(end)):
-                f = factor * flow[e]
-                flow[e] = f
-                inflow[unsigned(structure.edge_successor[e])] += mass * f
+            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
+            for j in range(unsigned(end - begin)):
+                f = factor * flow[at + j]
+                flow[at + j] = f
+                inflow[unsigned(structure.successor[entry + j])] += mass * f
 
 
 @compiled_sums

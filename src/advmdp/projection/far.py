@@ -14,13 +14,13 @@ from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.dual import SMALLEST_MASS, UNIT
 from advmdp.projection.exponential import exponential
 from advmdp.projection.parts import part_of
+from advmdp.projection.structure import first_entry
 from advmdp.projection.types import (
     DEFECT,
     INFLOW,
     LIFT_OF,
     LOG_IN,
     LOG_OUT,
-    PAIR_PTR,
     PRODUCT,
     Floats,
     RowSets,
@@ -48,12 +48,6 @@ def add_log_inflow(structure: Structure, work: Work, layer: int, log_q: Floats) 
     for y in range(begin, end):
         if sums[y] > 0.0:
             log_in[y] += np.log(sums[y])
-
-
-@compiled_inline
-def first_entry(structure: Structure, x: int) -> int:
-    """The first transition that leaves x."""
-    return int(structure.transition_ptr[structure.states[PAIR_PTR, x]])
 
 
 @compiled_inline

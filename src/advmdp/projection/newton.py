@@ -27,8 +27,8 @@ from advmdp.projection.compiled import (
 from advmdp.projection.direct import direct_step
 from advmdp.projection.dual import UNIT
 from advmdp.projection.parts import Part, part_of
+from advmdp.projection.structure import first_entry
 from advmdp.projection.types import (
-    BASIS,
     DEFECT,
     EDGE_PTR,
     FIRST_OF_PAIR,
@@ -37,7 +37,6 @@ from advmdp.projection.types import (
     MASS_A,
     MASS_B,
     OUTFLOW,
-    PAIR_PTR,
     PINNED,
     PRODUCT,
     PULL,
@@ -51,7 +50,7 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.vectors import add_multiple, copy_row, dot, orthogonalise, scale_row
+from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
 
 CYCLES = 12
 
@@ -85,7 +84,7 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
 @compiled_sums
 def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, result: Floats) -> None:
     """Every edge as if no row were tight: result = v - (mean of v after x); `product` collects -v(x) at x'."""
-    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.edge_successor
+    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor
     for x in range(part.first, part.end):
         begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
         first, here = structure.states[FIRST_OF_STATE, x], push[x] * v[x]
@@ -96,10 +95,11 @@ def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, resu
                 s += flow[at + j] * v[there + j]
                 product[there + j] -= flow[at + j] * here
         else:
-            for e in range(unsigned(begin), unsigned(end)):
-                y = unsigned(successor[e])
-                s += flow[e] * v[y]
-                product[y] -= flow[e] * here
+            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
+            for j in range(unsigned(end - begin)):
+                y = unsigned(successor[entry + j])
+                s += flow[at + j] * v[y]
+                product[y] -= flow[at + j] * here
         result[x] = v[x] - UNIT * s
 
 
@@ -108,12 +108,11 @@ def multiply_far(structure: Structure, work: Work, part: Part, back: Floats, v: 
     """As `multiply_edges`, with the probabilities backward entry by entry from `back`."""
     flow, product = work.flow, work.states[PRODUCT]
     for x in range(part.first, part.end):
-        s = 0.0
-        for e in range(structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]):
-            s += flow[e] * v[structure.edge_successor[e]]
+        s, edge, entry = 0.0, structure.states[EDGE_PTR, x], first_entry(structure, x)
+        for j in range(structure.states[EDGE_PTR, x + 1] - edge):
+            s += flow[edge + j] * v[structure.successor[entry + j]]
         result[x] = v[x] - UNIT * s
-        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
-        for i in range(structure.transition_ptr[first], structure.transition_ptr[last]):
+        for i in range(entry, first_entry(structure, x + 1)):
             product[structure.successor[i]] -= back[i] * v[x]
 
 
@@ -268,9 +267,9 @@ def gmres_cycle(
 
     The last column of the Hessenberg matrix holds the right-hand side.
     """
-    basis, h, last = work.states[BASIS:], work.hessenberg, work.hessenberg.shape[1] - 1
+    basis, h, last = work.basis, work.hessenberg, work.hessenberg.shape[1] - 1
     if first:
-        copy_row(work.states, BASIS, DEFECT)
+        basis[0, :] = work.states[DEFECT]
     else:
         multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
         for x in range(work.states[STEP].shape[0]):

@@ -241,7 +241,8 @@ def solve(
     """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
     work = Work(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
-        memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.hessenberg,
+        memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
+        memory.hessenberg,
     )  # fmt: skip
     if first_unfit(log_w) >= 0:
         return UNFIT, 0.0, 0.0, 0.0, 0.0, 0

@@ -1,18 +1,19 @@
 """The edges (x,x') of a skeleton: for unconstrained pairs the dual only sees w summed over the actions of a state."""
 
+from math import prod
+
 import numpy as np
 
-from advmdp.arrays import frozen
 from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.lanes import LANES
 from advmdp.projection.parts import divide
 from advmdp.projection.types import (
     BASE_OF,
-    BASIS,
     EDGE_PTR,
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
     MASS_B,
+    NUMBERS_OF_STATES,
     PAIR_PTR,
     STATE_OF,
     VECTORS,
@@ -28,11 +29,17 @@ FEWEST = 8  # and at least; between them, a quarter of the transitions of a stat
 
 
 @compiled_inline
+def first_entry(structure: Structure, x: int) -> int:
+    """The first transition that leaves x. From there on the successors of its edges are listed."""
+    return int(structure.transition_ptr[structure.states[PAIR_PTR, x]])
+
+
+@compiled_inline
 def first_edge(structure: Structure, x: int, begin: int) -> int:
     """The edge of the transition with which a pair of x begins; those that follow lie on the edges that follow."""
     edge = structure.states[EDGE_PTR, x]
     if structure.states[BASE_OF, x] < 0:
-        edge += begin - structure.transition_ptr[structure.states[PAIR_PTR, x]]
+        edge += begin - first_entry(structure, x)
     return int(edge)
 
 
@@ -52,11 +59,8 @@ def mark_aligned(pair_ptr: Ints, transition_ptr: Ints, successor: Indices, align
                 aligned[x] = 0
 
 
-def list_edges(states: Ints, transition_ptr: Ints, successor: Indices) -> Indices:
-    """Fill EDGE_PTR and, from the flags of `mark_aligned`, BASE_OF; return the successor of every edge.
-
-    That is the array of the skeleton itself where all transitions are edges of their own.
-    """
+def list_edges(states: Ints, transition_ptr: Ints) -> None:
+    """Fill EDGE_PTR and, from the flags of `mark_aligned`, BASE_OF."""
     pair_ptr, aligned = states[PAIR_PTR], states[BASE_OF, :-1] == 1
     begin = transition_ptr[pair_ptr[:-1]]
     last = np.where(aligned, np.minimum(pair_ptr[:-1] + 1, pair_ptr[1:]), pair_ptr[1:])
@@ -65,25 +69,17 @@ def list_edges(states: Ints, transition_ptr: Ints, successor: Indices) -> Indice
     shared = np.where(aligned, edges, 0)
     states[BASE_OF, :-1] = np.where(aligned, np.cumsum(shared) - shared, -1)
     states[BASE_OF, -1] = shared.sum()
-    if states[EDGE_PTR, -1] == len(successor):
-        return successor
-    kept = np.zeros(len(successor) + 1, np.int8)
-    np.add.at(kept, begin, 1)
-    np.add.at(kept, transition_ptr[last], -1)
-    return frozen(successor[np.cumsum(kept[:-1], dtype=np.int8) > 0])
 
 
 @compiled
-def mark_consecutive(pointers: Ints, successors: Indices, first: Ints | Indices) -> None:
-    """first[r] is the first successor in range r where these are consecutive states, else -1."""
+def mark_consecutive(begin: Ints, sizes: Ints, successor: Indices, first: Ints | Indices) -> None:
+    """first[r] is the first of the sizes[r] successors from begin[r] on if these are consecutive states, else -1."""
     for r in range(first.shape[0]):
-        first[r] = -1
-        if pointers[r + 1] > pointers[r]:
-            first[r] = successors[pointers[r]]
-            for e in range(pointers[r], pointers[r + 1]):
-                if successors[e] != first[r] + e - pointers[r]:
-                    first[r] = -1
-                    break
+        first[r] = successor[begin[r]] if sizes[r] > 0 else -1
+        for j in range(sizes[r]):
+            if successor[begin[r] + j] != successor[begin[r]] + j:
+                first[r] = -1
+                break
 
 
 def build_structure(
@@ -94,13 +90,14 @@ def build_structure(
     states, pairs = np.zeros((4, num_states + 1), np.int64), np.empty((2, num_pairs), np.int32)
     states[PAIR_PTR] = pair_ptr
     mark_aligned(pair_ptr, transition_ptr, successor, states[BASE_OF])
-    edge_successor = list_edges(states, transition_ptr, successor)
-    mark_consecutive(states[EDGE_PTR], edge_successor, states[FIRST_OF_STATE, :-1])
-    mark_consecutive(transition_ptr, successor, pairs[FIRST_OF_PAIR])
+    list_edges(states, transition_ptr)
+    entries = transition_ptr[pair_ptr[:-1]]
+    mark_consecutive(entries, np.diff(states[EDGE_PTR]), successor, states[FIRST_OF_STATE, :-1])
+    mark_consecutive(transition_ptr[:-1], np.diff(transition_ptr), successor, pairs[FIRST_OF_PAIR])
     pairs[STATE_OF] = np.repeat(np.arange(num_states, dtype=np.int32), np.diff(pair_ptr))
     connected = bool(np.bincount(successor, minlength=num_states)[1:].all())
     parts = divide(transition_ptr[pair_ptr[layer_ptr[:-1]]], threads)
-    return Structure(layer_ptr, states, transition_ptr, pairs, successor, edge_successor, parts, connected)
+    return Structure(layer_ptr, states, transition_ptr, pairs, successor, parts, connected)
 
 
 def build_workspace(structure: Structure) -> Workspace:
@@ -108,14 +105,19 @@ def build_workspace(structure: Structure) -> Workspace:
     n, pairs = len(structure.successor), len(structure.transition_ptr) - 1
     states, shared = structure.states.shape[1] - 1, structure.states[BASE_OF, -1]
     widest = int(np.diff(structure.layer_ptr).max())
-    longest = int(np.max(np.diff(structure.states[EDGE_PTR]), initial=1))
+    longest = int(np.max(np.diff(structure.transition_ptr), initial=1))
     directions = min(KRYLOV, max(FEWEST, n // (4 * states)))
+    # Newton's step is found in one of two ways, which share their memory.
+    band = (states if widest <= WIDEST else 0, 3 * widest + LANES - 1)
+    basis, hessenberg = (directions + 1, states), (directions + 3, directions + 1)
+    end = prod(basis)
+    matrices = np.zeros(max(prod(band), end + prod(hessenberg)))
     return Workspace(
         weight=np.zeros(n), base=np.zeros(shared), pairs=np.zeros((MASS_B + 1, pairs)),
         marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
         watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
-        states=np.zeros((BASIS + directions + 1, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
+        states=np.zeros((NUMBERS_OF_STATES, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
         alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest + LANES)),
-        band=np.zeros((states if widest <= WIDEST else 0, 3 * widest + LANES)),
-        hessenberg=np.zeros((directions + 3, directions + 1)),
+        band=matrices[: prod(band)].reshape(band), basis=matrices[:end].reshape(basis),
+        hessenberg=matrices[end : end + prod(hessenberg)].reshape(hessenberg),
     )  # fmt: skip

@@ -22,16 +22,18 @@ GROWTH = 2  # exp(beta - beta_base)
 SCALE = 3
 TOP = 4  # the scale of the flow out of x before it is normalised
 LOG_TOTAL = 5  # ln sum_a exp(-kappa(x,a)), relative to TOP + 500 ln 2
-LOG_OUT, LOG_IN, OUTFLOW, INFLOW = 6, 7, 8, 9
-PINNED = 10  # the part of the inflow that does not answer to beta
-BEFORE = 11  # beta at the start of a line search
-DEFECT = 12  # ln outflow - ln inflow
-STEP = 13
-PUSH = 14  # what v(x) is multiplied by on its way to x'
-PULL = 15  # and what the sum is multiplied by at x'
-LIFT_OF = 16  # ln of rebuilt over dual mass
-PRODUCT = 17
-BASIS = 18  # from here on: the directions of GMRES
+LOG_OUT, OUTFLOW, INFLOW = 6, 7, 8
+BEFORE = 9  # beta at the start of a line search
+DEFECT = 10  # ln outflow - ln inflow
+STEP = 11
+PRODUCT = 12
+PULL = 13  # what the sum of all that comes to x' is multiplied by
+PUSH = 14  # and what v(x) is multiplied by on its way there
+PINNED = 15  # the part of the inflow that does not answer to beta
+# In the rows of the last two, which only Newton's step needs, at other times:
+LOG_IN = 14
+LIFT_OF = 15  # ln of rebuilt over dual mass
+NUMBERS_OF_STATES = 16
 # Rows of Workspace.pairs
 OFFSET = 0
 LOG_MASS = 1  # -kappa
@@ -46,7 +48,7 @@ class Structure(NamedTuple):
 
     Where all actions of a state have the same successors in the same order, the j-th transition of every pair lies on
     the j-th edge of the state, and BASE_OF says where in `base` the sums over actions stand. In other states every
-    transition is an edge of its own, and BASE_OF is -1.
+    transition is an edge of its own, and BASE_OF is -1. Either way the j-th edge leads where the j-th transition does.
     FIRST_OF_STATE is the first successor of x if its successors are consecutive states, else -1, and
     FIRST_OF_PAIR says the same of a pair: consecutive entries need no gather and run in vector registers.
     """
@@ -56,7 +58,6 @@ class Structure(NamedTuple):
     transition_ptr: Ints
     pairs: Indices  # FIRST_OF_PAIR, STATE_OF
     successor: Indices
-    edge_successor: Indices
     parts: Ints  # the layer with which the part of each thread begins, and the number of layers that are left
     connected: bool  # whether every state has a predecessor
 
@@ -87,11 +88,12 @@ class Workspace(NamedTuple):
     watched: Indices  # the watched pairs of alive states, in order; their number stands at the end
     watched_parts: Ints  # where in `watched` the pairs of each part begin
     forbidden: Flags  # per part: whether some entry is
-    states: Floats  # BETA .. PRODUCT, then the directions of GMRES
+    states: Floats  # BETA .. PINNED
     log_z: Floats  # ln Z_k per layer
     alive: Flags
     scratch: Floats  # for each part: U .. VECTORS + 2, each as long as the longest row
     band: Floats  # the matrix, where layers are narrow; else empty
+    basis: Floats  # the directions of GMRES, in the place of the band
     hessenberg: Floats
 
 
@@ -113,4 +115,5 @@ class Work(NamedTuple):
     alive: Flags
     scratch: Floats
     band: Floats
+    basis: Floats
     hessenberg: Floats
