@@ -53,6 +53,7 @@ from advmdp.projection.types import (
 from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
 
 CYCLES = 12
+WIDE = 100_000  # states of a part
 
 
 @compiled_sums
@@ -101,6 +102,31 @@ def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, resu
                 s += flow[at + j] * v[y]
                 product[y] -= flow[at + j] * here
         result[x] = v[x] - UNIT * s
+
+
+@compiled_sums
+def multiply_wide(structure: Structure, work: Work, part: Part, v: Floats, result: Floats) -> None:
+    """As `multiply_edges`, for layers that outgrow the nearest cache.
+
+    With v and what `product` collects side by side an edge meets one line of memory, not two.
+    """
+    flow, push, product, successor, beside = (
+        work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor, work.beside,
+    )  # fmt: skip
+    for y in range(unsigned(part.into), unsigned(part.into_end)):
+        beside[y, 0] = v[y]
+        beside[y, 1] = 0.0
+    for x in range(part.first, part.end):
+        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
+        at, entry, here = unsigned(begin), unsigned(first_entry(structure, x)), push[x] * v[x]
+        s = 0.0
+        for j in range(unsigned(end - begin)):
+            there = unsigned(successor[entry + j])
+            s += flow[at + j] * beside[there, 0]
+            beside[there, 1] -= flow[at + j] * here
+        result[x] = v[x] - UNIT * s
+    for y in range(unsigned(part.into), unsigned(part.into_end)):
+        product[y] = beside[y, 1]
 
 
 @compiled_sums
@@ -214,6 +240,8 @@ def multiply_part(
         work.states[PRODUCT, y] = 0.0
     if far:
         multiply_far(structure, work, part, back, v, result)
+    elif part.into_end - part.into > WIDE:
+        multiply_wide(structure, work, part, v, result)
     else:
         multiply_edges(structure, work, part, v, result)
     multiply_tight(structure, sets, work, part, far, back, v)

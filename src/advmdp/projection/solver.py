@@ -242,7 +242,7 @@ def solve(
     work = Work(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
         memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
-        memory.hessenberg,
+        memory.hessenberg, memory.beside,
     )  # fmt: skip
     if first_unfit(log_w) >= 0:
         return UNFIT, 0.0, 0.0, 0.0, 0.0, 0

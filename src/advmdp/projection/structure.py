@@ -12,10 +12,12 @@ from advmdp.projection.types import (
     EDGE_PTR,
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
+    LOG_TOTAL,
     MASS_B,
     NUMBERS_OF_STATES,
     PAIR_PTR,
     STATE_OF,
+    TOP,
     VECTORS,
     Indices,
     Ints,
@@ -25,7 +27,7 @@ from advmdp.projection.types import (
 
 WIDEST = 12  # layers up to this width are solved directly
 KRYLOV = 24  # directions kept by one GMRES cycle, at most
-FEWEST = 8  # and at least; between them, a quarter of the transitions of a state
+FEWEST, FEWEST_NARROW = 16, 8  # and at least, if layers are wide or not; between: a quarter of a state's transitions
 
 
 @compiled_inline
@@ -106,18 +108,20 @@ def build_workspace(structure: Structure) -> Workspace:
     states, shared = structure.states.shape[1] - 1, structure.states[BASE_OF, -1]
     widest = int(np.diff(structure.layer_ptr).max())
     longest = int(np.max(np.diff(structure.transition_ptr), initial=1))
-    directions = min(KRYLOV, max(FEWEST, n // (4 * states)))
+    directions = min(KRYLOV, max(FEWEST_NARROW if widest <= WIDEST else FEWEST, n // (4 * states)))
     # Newton's step is found in one of two ways, which share their memory.
     band = (states if widest <= WIDEST else 0, 3 * widest + LANES - 1)
     basis, hessenberg = (directions + 1, states), (directions + 3, directions + 1)
     end = prod(basis)
     matrices = np.zeros(max(prod(band), end + prod(hessenberg)))
+    numbers = np.zeros((NUMBERS_OF_STATES, states))
     return Workspace(
         weight=np.zeros(n), base=np.zeros(shared), pairs=np.zeros((MASS_B + 1, pairs)),
         marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
         watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
-        states=np.zeros((NUMBERS_OF_STATES, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
+        states=numbers, log_z=np.zeros(len(structure.layer_ptr) - 2),
         alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest + LANES)),
         band=matrices[: prod(band)].reshape(band), basis=matrices[:end].reshape(basis),
         hessenberg=matrices[end : end + prod(hessenberg)].reshape(hessenberg),
+        beside=numbers[TOP : LOG_TOTAL + 1].reshape(states, 2),
     )  # fmt: skip

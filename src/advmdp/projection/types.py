@@ -95,6 +95,7 @@ class Workspace(NamedTuple):
     band: Floats  # the matrix, where layers are narrow; else empty
     basis: Floats  # the directions of GMRES, in the place of the band
     hessenberg: Floats
+    beside: Floats  # two numbers for each state, side by side, for Newton's step; in the rows TOP and LOG_TOTAL
 
 
 class Work(NamedTuple):
@@ -117,3 +118,4 @@ class Work(NamedTuple):
     band: Floats
     basis: Floats
     hessenberg: Floats
+    beside: Floats
