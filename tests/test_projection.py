@@ -1,5 +1,6 @@
 """The projection: against CVXPY, against its dual worked out anew, and at the edges of what a float64 can hold."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -12,6 +13,7 @@ from scipy.special import logsumexp
 
 import advmdp as am
 from advmdp.projection.exponential import exponential
+from advmdp.projection.logarithm import logarithm
 from advmdp.projection.printed_dual import project_as_printed
 from advmdp.projection.rows import sort_first
 from tests.instances import KINDS, SHAPES, Problem, problem
@@ -252,6 +254,38 @@ def test_odd_shapes_are_certified(layers: list[int], actions: int, branching: in
         assert row_violation(sk, r.rows, rows) <= 1e-9
 
 
+def test_layers_wider_than_the_cache_take_as_few_steps() -> None:
+    mdp = am.MDP.random([1, 60_000, 60_000, 1], 1, seed=0, branching=3)
+    sk = mdp.skeleton
+    rng = np.random.default_rng(0)
+    log_q = np.log(np.maximum(am.occupancy(mdp, np.ones(sk.num_pairs)), 1e-30))
+    r = am.project(
+        sk, log_q - 1e-3 * rng.random(sk.num_transitions), am.L1Ball(mdp.transition, np.full(sk.num_pairs, 1.0))
+    )
+    assert r.iterations <= 4
+    assert r.gap <= 1e-9
+    assert am.flow_residuals(sk, r.q).largest <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("layers", "actions", "branching"),
+    [([1, *[5] * 9, 1], 5, None), ([1, *[6] * 9, 1], 4, 5), ([1, *[50] * 9, 1], 5, None), ([1, *[609] * 9, 1], 4, 5)],
+    ids=["dense, 10^3", "sparse, 10^3", "dense, 10^5", "sparse, 10^5"],
+)
+def test_a_projection_takes_less_memory_than_twelve_arrays(
+    layers: list[int], actions: int, branching: int | None
+) -> None:
+    mdp = am.MDP.random(layers, actions, seed=0, branching=branching)
+    sk = mdp.skeleton
+    weights, radius = -1e-3 * np.random.default_rng(0).random(sk.num_transitions), np.full(sk.num_pairs, 0.5)
+    am.project(sk, weights, am.L1Ball(mdp.transition, radius))  # whatever is loaded or compiled is not counted
+    tracemalloc.start()
+    am.project(sk, weights, am.L1Ball(mdp.transition, radius))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak + weights.nbytes < 12 * weights.nbytes
+
+
 def test_known_dynamics_give_the_occupancy_measure_of_those_dynamics() -> None:
     mdp = am.MDP.random([1, 4, 4, 1], 3, seed=0)
     sk = mdp.skeleton
@@ -462,6 +496,19 @@ def test_the_vectorised_exponential_is_as_good_as_the_librarys() -> None:
     assert (np.abs(ours - exact) <= 2 * np.spacing(exact)).all()
     assert exponential(-708.5) == exponential(-1e9) == exponential(-np.inf) == 0.0
     assert exponential(0.0) == 1.0
+
+
+def test_the_vectorised_logarithm_is_as_good_as_the_librarys() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        np.exp(rng.uniform(-708, 709, 100_000)), rng.uniform(0.5, 2, 50_000), 1 + 1e-9 * rng.normal(size=50_000),
+        2.0**-1030 * rng.random(1000), [1.0, 5e-324, np.finfo(float).tiny, np.finfo(float).max, 0.5**0.5, 2**0.5],
+    ])  # fmt: skip
+    ours, exact = np.array([logarithm(value) for value in x]), np.log(LONG(x))
+    assert (np.abs(ours - exact) <= np.spacing(np.abs(exact.astype(float)))).all()
+    assert logarithm(0.0) == -np.inf
+    assert logarithm(np.inf) == np.inf
+    assert np.isnan(logarithm(np.nan))
 
 
 @pytest.mark.parametrize(

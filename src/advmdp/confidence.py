@@ -110,12 +110,13 @@ class Box(RowSet):
             given = f"lower {lower[i]}, upper {upper[i]}"
             raise InputError(f"box at {sk.where_transition(i)}", given, "0 <= lower <= upper")
         first = sk.transition_ptr[:-1]
-        least, most = np.add.reduceat(lower, first), np.add.reduceat(np.minimum(upper, 1.0), first)
+        lower, upper = lower.copy(), np.minimum(upper, 1.0)
+        least, most = np.add.reduceat(lower, first), np.add.reduceat(upper, first)
         if (empty := (least > 1.0 + TOLERANCE) | (most < 1.0 - TOLERANCE)).any():
             p = int(np.argmax(empty))
             given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
             raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
-        lower, upper = _tightened(sk, lower, np.minimum(upper, 1.0), least, most)
+        _tighten(sk.transition_ptr, least, most, lower, upper)
         free = np.logical_and.reduceat((lower <= 0.0) & (upper >= 1.0), first)
         point = np.logical_and.reduceat(lower == upper, first)
         radius = np.where(point, 0.0, np.where(free, FREE, 1.0))
@@ -242,22 +243,22 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str) -> tuple[FloatArra
     return rows, visited
 
 
-def _tightened(
-    sk: Skeleton, lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The same boxes with every bound attained: what the other entries of a row force is said of each entry itself.
+@compiled
+def _tighten(pointers: Integers, least: FloatArray, most: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
+    """Make every bound of a box attained: what the other entries of a row force is said of each entry itself.
 
     Where the lower bounds sum to one, or the upper ones do, the row is a point, freed of rounding.
     """
-    others_least, others_most = sk.over_transitions(least) - lower, sk.over_transitions(most) - upper
-    low, high = 1.0 - others_most, 1.0 - others_least
-    low, high = np.where(low > lower + ATTAINED, low, lower), np.where(high < upper - ATTAINED, high, upper)
-    at_low, at_high = least >= 1.0 - ATTAINED, most <= 1.0 + ATTAINED
-    low_point = lower / sk.over_transitions(np.where(at_low, least, 1.0))
-    high_point = upper / sk.over_transitions(np.where(at_high, most, 1.0))
-    pinned = [sk.over_transitions(at_low), sk.over_transitions(at_high)]
-    low = np.select(pinned, [low_point, high_point], low)
-    return low, np.maximum(low, np.select(pinned, [low_point, high_point], high))
+    for p in range(len(pointers) - 1):
+        at_low, at_high = least[p] >= 1.0 - ATTAINED, most[p] <= 1.0 + ATTAINED
+        for i in range(pointers[p], pointers[p + 1]):
+            if at_low or at_high:
+                lower[i] = upper[i] = lower[i] / least[p] if at_low else upper[i] / most[p]
+                continue
+            low, high = 1.0 - (most[p] - upper[i]), 1.0 - (least[p] - lower[i])
+            high = high if high < upper[i] - ATTAINED else upper[i]
+            lower[i] = low if low > lower[i] + ATTAINED else lower[i]
+            upper[i] = max(lower[i], high)
 
 
 def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:

@@ -239,7 +239,9 @@ def weigh(belief: Belief, steps: Steps, t: int) -> None:
         # A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
         eta, keep = steps.eta / np.sqrt(t + 1.0), np.sqrt((t + 1.0) / (t + 2.0))
     for i in range(len(belief.z)):
-        belief.log_w[i] = keep * (belief.log_q[i] - eta * belief.z[i]) + (1.0 - keep) * steps.log_start[i]
+        belief.log_w[i] = belief.log_q[i] - eta * belief.z[i]
+        if keep < 1.0:  # else a start of -inf times zero would be no number
+            belief.log_w[i] = keep * belief.log_w[i] + (1.0 - keep) * steps.log_start[i]
     if steps.share > 0.0:
         stay, back = np.log1p(-steps.share), np.log(steps.share)
         for i in range(len(belief.z)):

@@ -2,8 +2,9 @@
 
     q = argmin D(q || w)   over q with layer sums 1, conserved flow, and every row q(x, a, .) / q(x, a) in C(x, a)
 
-``projector.py`` is the way in.  The kernels, from the inside out: ``exponential.py`` and ``rows.py`` (one pair),
-``weights.py`` and ``dual.py`` (all pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py``
-(masses beyond the float64), ``certificate.py`` (the answer and its gap), ``solver.py`` (the loop).
+``projector.py`` is the way in.  The kernels, from the inside out: ``exponential.py``, ``logarithm.py``, ``lanes.py``
+(several numbers at once), ``rows.py`` with ``ball.py`` and ``box.py`` (one pair), ``weights.py`` and ``dual.py`` (all
+pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py`` (masses beyond the float64),
+``certificate.py`` (the answer and its gap), ``solver.py`` (the loop).
 ``printed_dual.py`` is what the paper prints instead, for comparison only.
 """
