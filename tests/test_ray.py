@@ -48,7 +48,7 @@ SPEC = Spec.model_validate(
         "worlds": [WORLD],
         "losses": [{"kind": "switching", "period": 50}],
         "learners": [{"name": "UCOREPS"}],
-        "horizons": [40_000],
+        "horizons": [100_000],
         "seeds": 4,
     }
 )
