@@ -66,8 +66,10 @@ def problems_of(
     sk = mdp.skeleton
     learner, eta = am.UCOREPS(sk, horizon=HORIZON), am.bounds.eta(sk, HORIZON)
     for t in marks:
-        am.play(mdp, losses, learner, t - learner.episode)
-        yield t, learner.log_q - eta * losses.at(t, {t - 1: learner.policy}), learner.rows
+        am.play(mdp, losses, learner, t - 1 - learner.episode)
+        last = learner.policy  # to which losses that adapt will answer
+        am.play(mdp, losses, learner, 1)
+        yield t, learner.log_q - eta * losses.at(t, {t - 1: last}), learner.rows
 
 
 def times_of(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball, rounds: int) -> tuple[float, float, float]:

@@ -1,8 +1,10 @@
 """The projection: against CVXPY, against its dual worked out anew, and at the edges of what a float64 can hold."""
 
+import shutil
 import tracemalloc
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import advmdp as am
+from advmdp.compiled import sources
 from advmdp.projection.exponential import exponential
 from advmdp.projection.logarithm import logarithm
 from advmdp.projection.printed_dual import project_as_printed
@@ -252,6 +255,37 @@ def test_odd_shapes_are_certified(layers: list[int], actions: int, branching: in
         assert r.gap <= 1e-9
         assert am.flow_residuals(sk, r.q).largest <= 1e-12
         assert row_violation(sk, r.rows, rows) <= 1e-9
+
+
+@pytest.mark.parametrize("spread", [30.0, 200.0, 295.0, 305.0])
+def test_the_gap_holds_where_a_state_has_its_mass_far_below_the_weights_beside_it(spread: float) -> None:
+    sk = am.Skeleton.dense([1, 2, 1], [1, 2])
+    for seed, level in product(range(40), (0.0, -5000.0)):
+        rng = np.random.default_rng(seed)
+        weights = np.concatenate([rng.uniform(-1, 0, 2), level - np.repeat([0.0, spread], 2) - rng.random(4)])
+        rows = am.L1Ball([0.01, 0.99, 1, 1, 1, 1], [0, 2, 2, 2, 2])
+        r = am.project(sk, weights, rows)
+        assert am.flow_residuals(sk, r.q).largest <= 2e-15
+        assert abs(divergence(r.q, weights) - r.dual) <= r.gap
+
+
+def test_the_dual_of_one_path_is_zero_however_long() -> None:
+    sk = am.Skeleton.dense([1] * 1001, 1)
+    r = am.project(sk, np.zeros(1000), am.L1Ball(np.ones(1000), np.zeros(1000)))
+    assert abs(r.dual) <= 1e-12
+    assert np.abs(r.log_q).max() <= 1e-15
+
+
+def test_compiled_kernels_are_forgotten_when_what_they_are_made_of_changes(tmp_path: Path) -> None:
+    hashes = set()
+    for changed in (None, "lanes.py", "types.py", "direct.py"):
+        copy = tmp_path / f"{changed}"
+        shutil.copytree(Path(am.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        if changed:
+            with (copy / "projection" / changed).open("a") as file:
+                file.write("# another\n")
+        hashes.add(sources(copy))
+    assert len(hashes) == 4
 
 
 def test_layers_wider_than_the_cache_take_as_few_steps() -> None:

@@ -50,10 +50,10 @@ class _Cache(FunctionCache):
 
 @cache
 def sources(package: Path) -> str:
-    """A hash of the files that have kernels."""
+    """A hash of the files that have kernels, and of all beside the projection's: what these are made of."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         text = path.read_bytes()
-        if b"@compiled" in text or path.name == "compiled.py":
+        if b"@compiled" in text or path.name == "compiled.py" or path.parent.name == "projection":
             digest.update(path.name.encode() + len(text).to_bytes(8, "little") + text)
     return digest.hexdigest()

@@ -28,14 +28,14 @@ from advmdp.learners.optimism import Plan, largest_reach, make_plan
 from advmdp.learners.tabular import TOTAL, Counting, horizon_of, theory_or
 from advmdp.mdp import MDP, Trajectory
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
-from advmdp.projection.solver import SOLVED, solve
+from advmdp.projection.solver import LARGEST, SOLVED, UNFIT, solve
 from advmdp.projection.types import BETA, RowSets, Structure, Workspace
 from advmdp.skeleton import Skeleton
 
 __all__ = ["IMPORTANCE", "SUBGRADIENT", "UPPER", "MirrorDescent"]
 
 Ints = NDArray[np.int64]
-DONE, NEW_EPOCH, UNSOLVED = 0, 1, 2
+DONE, NEW_EPOCH, UNSOLVED, BEYOND = 0, 1, 2, 3
 SUBGRADIENT, IMPORTANCE, UPPER = 0, 1, 2
 """Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma."""
 
@@ -168,6 +168,9 @@ class MirrorDescent(Counting):
             )  # fmt: skip
             if status == UNSOLVED:
                 raise ProjectionError(f"the projection after episode {self.episode + b} is not solved to {TOLERANCE:g}")
+            if status == BEYOND:
+                after = f"the logarithms of q and the losses after episode {self.episode + b}, for the next step"
+                raise InputError(after, f"some beyond {LARGEST:g}, or no numbers", "a smaller eta, or smaller losses")
             if status == NEW_EPOCH:
                 self._counts.next_epoch()
                 self._rows = self._new_set()
@@ -213,7 +216,7 @@ def run(
             ITERATIONS,
         )  # fmt: skip
         if status != SOLVED:
-            return b, UNSOLVED
+            return b, BEYOND if status == UNFIT else UNSOLVED
         b += 1
     return b, DONE
 

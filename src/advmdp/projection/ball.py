@@ -47,7 +47,7 @@ def split(
 
 @compiled_sums
 def known_sums(u: Floats, center: Floats, p: Floats, begin: int, size: int) -> tuple[float, float, float, float]:
-    """The sums of `split_sums` over the sets A and B of an earlier row p."""
+    """The sums of `split` over the sets A and B of an earlier row p."""
     u_a = center_a = u_b = center_b = 0.0
     at = unsigned(begin)
     for j in range(unsigned(size)):

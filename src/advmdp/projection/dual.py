@@ -211,7 +211,7 @@ def normalise(structure: Structure, work: Work, part: Part) -> None:
     for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
         begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
         z = UNIT * sum_of(outflow, begin, end)
-        log_z, scale = np.log(z), 1.0 / z
+        log_z, scale = np.log(z) + LIFT_REST, 1.0 / z
         work.log_z[layer] += log_z
         for x in range(unsigned(begin), unsigned(end)):
             log_out[x] -= log_z

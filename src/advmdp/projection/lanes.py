@@ -2,7 +2,7 @@
 than to run.
 
 A range that is worked on in lanes is followed by as many as LANES - 1 entries that are worked on too. So rows are kept
-with room behind them, and what stands there is zero.
+with room behind them, and what stands there in the row that is added is zero.
 """
 
 from collections.abc import Callable

@@ -53,7 +53,7 @@ from advmdp.projection.types import (
 from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
 
 CYCLES = 12
-WIDE = 100_000  # states of a part
+WIDE = 10_000  # states of a layer, on average
 
 
 @compiled_sums
@@ -240,7 +240,7 @@ def multiply_part(
         work.states[PRODUCT, y] = 0.0
     if far:
         multiply_far(structure, work, part, back, v, result)
-    elif part.into_end - part.into > WIDE:
+    elif structure.states.shape[1] > WIDE * structure.layer_ptr.shape[0]:  # for all parts: the bits must be the same
         multiply_wide(structure, work, part, v, result)
     else:
         multiply_edges(structure, work, part, v, result)

@@ -27,7 +27,7 @@ from advmdp.projection.types import (
 
 WIDEST = 12  # layers up to this width are solved directly
 KRYLOV = 24  # directions kept by one GMRES cycle, at most
-FEWEST, FEWEST_NARROW = 16, 8  # and at least, if layers are wide or not; between: a quarter of a state's transitions
+FEWEST = 8  # and at least
 
 
 @compiled_inline
@@ -108,7 +108,9 @@ def build_workspace(structure: Structure) -> Workspace:
     states, shared = structure.states.shape[1] - 1, structure.states[BASE_OF, -1]
     widest = int(np.diff(structure.layer_ptr).max())
     longest = int(np.max(np.diff(structure.transition_ptr), initial=1))
-    directions = min(KRYLOV, max(FEWEST_NARROW if widest <= WIDEST else FEWEST, n // (4 * states)))
+    # As many as the arrays of transitions make look small; where steps are direct, these are hardly ever needed.
+    leaving = n // states
+    directions = min(KRYLOV, max(FEWEST, leaving // 4, min(leaving, 2 * FEWEST) if widest > WIDEST else 0))
     # Newton's step is found in one of two ways, which share their memory.
     band = (states if widest <= WIDEST else 0, 3 * widest + LANES - 1)
     basis, hessenberg = (directions + 1, states), (directions + 3, directions + 1)

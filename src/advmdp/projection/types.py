@@ -91,7 +91,7 @@ class Workspace(NamedTuple):
     states: Floats  # BETA .. PINNED
     log_z: Floats  # ln Z_k per layer
     alive: Flags
-    scratch: Floats  # for each part: U .. VECTORS + 2, each as long as the longest row
+    scratch: Floats  # for each part: U .. VECTORS + 2, each as long as the longest row, and LANES
     band: Floats  # the matrix, where layers are narrow; else empty
     basis: Floats  # the directions of GMRES, in the place of the band
     hessenberg: Floats

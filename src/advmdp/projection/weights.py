@@ -56,7 +56,6 @@ UNCONSTRAINED = 2.0  # a radius from here on
 ATTAINED = 1e-12  # as in confidence.py: how close to its limits a set is taken to be at them
 SAME = 50.0  # offsets of a state that differ by no more are made equal
 RUN = 1024  # transitions whose exponentials are taken in one run
-CLOSE = 300.0  # logarithms of a run that differ by no more share one offset, and lose no digit by it
 LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
 LIFT_REST = 3.424378377158469e-14  # 500 ln 2 - LIFT, which a factor of 2^500 includes
 
@@ -92,17 +91,6 @@ def shift_row(
     return top, bottom
 
 
-@compiled_order
-def range_of(values: Floats, begin: int, end: int) -> tuple[float, float]:
-    """The largest and the smallest of values[begin:end]."""
-    top, bottom = -np.inf, np.inf
-    for i in range(unsigned(begin), unsigned(end)):
-        t = values[i]
-        top = t if t > top else top
-        bottom = t if t < bottom else bottom
-    return top, bottom
-
-
 @compiled_fused
 def exponentiate(weight: Floats, begin: int, end: int) -> None:
     """weight = exp(weight)."""
@@ -111,19 +99,10 @@ def exponentiate(weight: Floats, begin: int, end: int) -> None:
 
 
 @compiled_inline
-def all_zero(values: Floats, begin: int, end: int) -> bool:
-    """Whether values[begin:end] are."""
-    others = 0
-    for x in range(unsigned(begin), unsigned(end)):
-        others += 0 if values[x] == 0.0 else 1
-    return others == 0
-
-
-@compiled_inline
-def subtract(values: Floats, begin: int, end: int, offset: float, result: Floats) -> None:
-    """result = values - offset."""
+def subtract(values: Floats, begin: int, end: int, offset: float) -> None:
+    """values -= offset."""
     for i in range(unsigned(begin), unsigned(end)):
-        result[i] = values[i] - offset
+        values[i] -= offset
 
 
 @compiled_inline
@@ -143,31 +122,21 @@ def shift_state(structure: Structure, log_w: Floats, beta: Floats, weight: Float
     for pair in range(first_pair, last_pair):
         offset[pair] = (highest if same else offset[pair]) - LIFT
         if offset[pair] > -np.inf:
-            subtract(weight, pointers[pair], pointers[pair + 1], offset[pair], weight)
+            subtract(weight, pointers[pair], pointers[pair + 1], offset[pair])
     return bottom
 
 
 @compiled_inline
 def fill_run(
-    structure: Structure, log_w: Floats, beta: Floats, flat: bool, weight: Floats, offset: Floats, first: int, end: int
+    structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, first: int, end: int
 ) -> bool:
-    """The weights of the states first .. end, which share one offset if they are close and beta is zero (`flat`).
-
-    Returns whether one is forbidden.
-    """
-    first_pair, last_pair = structure.states[PAIR_PTR, first], structure.states[PAIR_PTR, end]
-    begin, stop = structure.transition_ptr[first_pair], structure.transition_ptr[last_pair]
-    highest, lowest = range_of(log_w, begin, stop) if flat else (np.inf, -np.inf)
-    if highest - lowest <= CLOSE:
-        subtract(log_w, begin, stop, highest - LIFT, weight)
-        for pair in range(first_pair, last_pair):
-            offset[pair] = highest - LIFT
-    else:
-        lowest = np.inf
-        for x in range(first, end):
-            lowest = min(lowest, shift_state(structure, log_w, beta, weight, offset, x))
-    exponentiate(weight, begin, stop)
-    return lowest == -np.inf
+    """The weights of the states first .. end. Returns whether one is forbidden."""
+    bottom = np.inf
+    for x in range(first, end):
+        bottom = min(bottom, shift_state(structure, log_w, beta, weight, offset, x))
+    pointers, pair_ptr = structure.transition_ptr, structure.states[PAIR_PTR]
+    exponentiate(weight, pointers[pair_ptr[first]], pointers[pair_ptr[end]])
+    return bottom == -np.inf
 
 
 @compiled_sums
@@ -232,10 +201,9 @@ def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work, p
     any_forbidden = False
     for layer in range(structure.parts[part.number + 1] - 1, structure.parts[part.number] - 1, -1):
         first, last = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        flat = all_zero(beta, last, structure.layer_ptr[layer + 2])
         while first < last:
             end = end_of_run(structure, first, last)
-            forbidden = fill_run(structure, log_w, beta, flat, weight, offset, first, end)
+            forbidden = fill_run(structure, log_w, beta, weight, offset, first, end)
             any_forbidden = any_forbidden or forbidden
             for x in range(first, end):
                 impossible = True
