@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
+from advmdp.projection.projector import ITERATIONS, TOLERANCE
 from advmdp.projection.solver import solve
 from advmdp.projection.types import BETA
 from benchmarks.measure import best_time
@@ -47,7 +48,7 @@ def project_again(structure, log_w, sets, memory, log_q, q, log_pairs, policy, c
     """The projection as a learner asks for it, ``count`` times."""
     for _ in range(count):
         memory.states[BETA][:] = 0.0
-        solve(structure, log_w, sets, memory, log_q, q, log_pairs, policy, 1e-9, 200)
+        solve(structure, log_w, sets, memory, log_q, q, log_pairs, policy, TOLERANCE, ITERATIONS)
 
 
 def time_in_run(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball, count: int = 20) -> float:
