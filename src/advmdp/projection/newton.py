@@ -8,9 +8,16 @@ of A and of B, and does not move where it is pinned, so that with p = dkappa/d(-
 Leaving out the derivative of ln Z_k makes the matrix non-singular and, because beta is free up to a constant per layer,
 changes nothing but the length: if H is the Hessian of F and H1 the matrix without these rank-one terms, then
 H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Each row of H1 is divided by
-the mass of its state. What remains are probabilities forward and backward, of order one whatever the mass, and the walk
-they describe leaves the layers after O(L^2) steps: the condition number is bounded by the number of layers alone, and
-GMRES on this system, which weighs every state alike, needs few iterations.
+the mass of its state. What remains, J, are probabilities forward and backward, of order one whatever the mass. Narrow
+layers are eliminated (`direct.py`). The others are left to GMRES, which weighs every state alike, in this way:
+
+    J = D - A - T,    M = D - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
+
+where D is the diagonal, A couples a layer with its neighbours, and T, of the tight rows, a layer with itself. To apply
+M^-1 is to solve the odd layers and then, with what they bring, the even ones; J M^-1 differs from the identity on the
+odd layers alone, but for T. So a product passes every edge twice, and does the work of two products with J. As beta is
+free up to a constant per layer, the mean over each layer is taken off whatever GMRES sees. What is left to it is how
+well the world mixes, not how many layers there are: the walk that J describes takes O(L^2) steps to leave them.
 """
 
 import numpy as np
@@ -34,6 +41,7 @@ from advmdp.projection.types import (
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
     INFLOW,
+    INVERSE,
     MASS_A,
     MASS_B,
     OUTFLOW,
@@ -42,6 +50,7 @@ from advmdp.projection.types import (
     PULL,
     PUSH,
     STEP,
+    SWEPT,
     THERE,
     TIGHT,
     Floats,
@@ -50,10 +59,10 @@ from advmdp.projection.types import (
     U,
     Work,
 )
-from advmdp.projection.vectors import add_multiple, dot, orthogonalise, scale_row
+from advmdp.projection.vectors import add_multiple, copy_row, dot, orthogonalise, scale_row
 
 CYCLES = 12
-WIDE = 10_000  # states of a layer, on average
+EVEN, ODD = 0, 1
 
 
 @compiled_sums
@@ -83,63 +92,47 @@ def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, b
 
 
 @compiled_sums
-def multiply_edges(structure: Structure, work: Work, part: Part, v: Floats, result: Floats) -> None:
-    """Every edge as if no row were tight: result = v - (mean of v after x); `product` collects -v(x) at x'."""
-    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor
-    for x in range(part.first, part.end):
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        first, here = structure.states[FIRST_OF_STATE, x], push[x] * v[x]
+def mean_after(structure: Structure, work: Work, first: int, end: int, v: Floats, result: Floats) -> None:
+    """result(x) = the mean of v after x, for a range of states."""
+    flow, successor = work.flow, structure.successor
+    for x in range(first, end):
+        begin, there = structure.states[EDGE_PTR, x], structure.states[FIRST_OF_STATE, x]
+        at, size = unsigned(begin), unsigned(structure.states[EDGE_PTR, x + 1] - begin)
         s = 0.0
-        if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                s += flow[at + j] * v[there + j]
-                product[there + j] -= flow[at + j] * here
+        if there >= 0:
+            for j in range(size):
+                s += flow[at + j] * v[unsigned(there) + j]
         else:
-            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
-            for j in range(unsigned(end - begin)):
-                y = unsigned(successor[entry + j])
-                s += flow[at + j] * v[y]
-                product[y] -= flow[at + j] * here
-        result[x] = v[x] - UNIT * s
+            entry = unsigned(first_entry(structure, x))
+            for j in range(size):
+                s += flow[at + j] * v[unsigned(successor[entry + j])]
+        result[x] = UNIT * s
 
 
 @compiled_sums
-def multiply_wide(structure: Structure, work: Work, part: Part, v: Floats, result: Floats) -> None:
-    """As `multiply_edges`, for layers that outgrow the nearest cache.
-
-    With v and what `product` collects side by side an edge meets one line of memory, not two.
-    """
-    flow, push, product, successor, beside = (
-        work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor, work.beside,
-    )  # fmt: skip
-    for y in range(unsigned(part.into), unsigned(part.into_end)):
-        beside[y, 0] = v[y]
-        beside[y, 1] = 0.0
-    for x in range(part.first, part.end):
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        at, entry, here = unsigned(begin), unsigned(first_entry(structure, x)), push[x] * v[x]
-        s = 0.0
-        for j in range(unsigned(end - begin)):
-            there = unsigned(successor[entry + j])
-            s += flow[at + j] * beside[there, 0]
-            beside[there, 1] -= flow[at + j] * here
-        result[x] = v[x] - UNIT * s
-    for y in range(unsigned(part.into), unsigned(part.into_end)):
-        product[y] = beside[y, 1]
+def pass_on(structure: Structure, work: Work, first: int, end: int, v: Floats) -> None:
+    """product(x') += q(x,x') v(x), for a range of states x."""
+    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor
+    for x in range(first, end):
+        begin, there = structure.states[EDGE_PTR, x], structure.states[FIRST_OF_STATE, x]
+        at, size = unsigned(begin), unsigned(structure.states[EDGE_PTR, x + 1] - begin)
+        here = push[x] * v[x]
+        if there >= 0:
+            for j in range(size):
+                product[unsigned(there) + j] += flow[at + j] * here
+        else:
+            entry = unsigned(first_entry(structure, x))
+            for j in range(size):
+                product[unsigned(successor[entry + j])] += flow[at + j] * here
 
 
 @compiled_sums
-def multiply_far(structure: Structure, work: Work, part: Part, back: Floats, v: Floats, result: Floats) -> None:
-    """As `multiply_edges`, with the probabilities backward entry by entry from `back`."""
-    flow, product = work.flow, work.states[PRODUCT]
-    for x in range(part.first, part.end):
-        s, edge, entry = 0.0, structure.states[EDGE_PTR, x], first_entry(structure, x)
-        for j in range(structure.states[EDGE_PTR, x + 1] - edge):
-            s += flow[edge + j] * v[structure.successor[entry + j]]
-        result[x] = v[x] - UNIT * s
-        for i in range(entry, first_entry(structure, x + 1)):
-            product[structure.successor[i]] -= back[i] * v[x]
+def pass_on_far(structure: Structure, work: Work, first: int, end: int, back: Floats, v: Floats) -> None:
+    """As `pass_on`, with the probabilities backward entry by entry from `back`."""
+    product = work.states[PRODUCT]
+    for x in range(first, end):
+        for i in range(first_entry(structure, x), first_entry(structure, x + 1)):
+            product[structure.successor[i]] += back[i] * v[x]
 
 
 @compiled_sums
@@ -195,10 +188,10 @@ def class_terms(
 
 
 @compiled_inline
-def multiply_tight(
+def add_tight_rows(
     structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats
 ) -> None:
-    """Add q(x,a) [p p.v - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b] of all tight rows to `product`."""
+    """product -= q(x,a) [p p.v - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b], for all tight rows of a part."""
     product, row, there, out = (
         work.states[PRODUCT],
         work.row,
@@ -217,7 +210,7 @@ def multiply_tight(
         masses = (pairs[MASS_A, pair], pairs[MASS_B, pair])
         if first >= 0:
             s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, v, first, masses)
-            terms = (share * (s - mean_a), share * (s - mean_b), share * s)
+            terms = (share * (mean_a - s), share * (mean_b - s), -share * s)
             class_terms(row, low, high, is_box, begin, size, back, terms, product, first)
             continue
         at = unsigned(begin)
@@ -225,52 +218,103 @@ def multiply_tight(
             there[j] = v[unsigned(successor[at + j])]
             out[j] = 0.0
         s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, there, 0, masses)
-        terms = (share * (s - mean_a), share * (s - mean_b), share * s)
+        terms = (share * (mean_a - s), share * (mean_b - s), -share * s)
         class_terms(row, low, high, is_box, begin, size, back, terms, out, 0)
         for j in range(unsigned(size)):
             product[unsigned(successor[at + j])] += out[j]
 
 
 @compiled
-def multiply_part(
-    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats, result: Floats
-) -> None:
-    """What the flow out of one part adds to `result` there, and to `product` in the layers after."""
+def couple_part(
+    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats, result: Floats,
+    parity: int,
+) -> None:  # fmt: skip
+    """`couple` for the flow out of one part."""
     for y in range(part.into, part.into_end):
         work.states[PRODUCT, y] = 0.0
-    if far:
-        multiply_far(structure, work, part, back, v, result)
-    elif structure.states.shape[1] > WIDE * structure.layer_ptr.shape[0]:  # for all parts: the bits must be the same
-        multiply_wide(structure, work, part, v, result)
-    else:
-        multiply_edges(structure, work, part, v, result)
-    multiply_tight(structure, sets, work, part, far, back, v)
+    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
+        first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+        if layer % 2 == parity:
+            mean_after(structure, work, first, end, v, result)
+        elif far:
+            pass_on_far(structure, work, first, end, back, v)
+        else:
+            pass_on(structure, work, first, end, v)
+    if parity == ODD:
+        add_tight_rows(structure, sets, work, part, far, back, v)
 
 
 @compiled_parallel
-def multiply_parts(
+def couple_parts(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, parity: int
+) -> None:
+    """`couple_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        couple_part(structure, sets, work, part_of(structure, work, number), far, back, v, result, parity)
+
+
+@compiled_in_place
+def couple(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, parity: int
+) -> None:
+    """What layers of one parity get from v on the others: the mean after x as `result`, the rest as `product`.
+
+    What the tight rows add, which couple a layer with itself, comes with the odd ones.
+    """
+    if structure.parts.shape[0] > 2:
+        couple_parts(structure, sets, work, far, back, v, result, parity)
+    else:
+        couple_part(structure, sets, work, part_of(structure, work, 0), far, back, v, result, parity)
+
+
+@compiled_in_place
+def eliminate(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
 ) -> None:
-    """`multiply_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        multiply_part(structure, sets, work, part_of(structure, work, number), far, back, v, result)
+    """result = M^-1 v."""
+    inverse, product, pull, layer_ptr = (
+        work.states[INVERSE],
+        work.states[PRODUCT],
+        work.states[PULL],
+        structure.layer_ptr,
+    )
+    for layer in range(ODD, layer_ptr.shape[0] - 1, 2):
+        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+            result[x] = inverse[x] * v[x]
+    couple(structure, sets, work, far, back, result, result, EVEN)
+    for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
+        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+            result[x] = inverse[x] * (v[x] + result[x] + pull[x] * product[x])
+
+
+@compiled_sums
+def centre(structure: Structure, work: Work, values: Floats) -> None:
+    """Zero where a state takes no part, and the mean of every layer taken off the others."""
+    inverse = work.states[INVERSE]
+    for layer in range(structure.layer_ptr.shape[0] - 1):
+        first, end = unsigned(structure.layer_ptr[layer]), unsigned(structure.layer_ptr[layer + 1])
+        total = count = 0.0
+        for x in range(first, end):
+            total += values[x] if inverse[x] > 0.0 else 0.0
+            count += 1.0 if inverse[x] > 0.0 else 0.0
+        mean = total / max(count, 1.0)
+        for x in range(first, end):
+            values[x] = values[x] - mean if inverse[x] > 0.0 else 0.0
 
 
 @compiled_in_place
 def multiply(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
 ) -> None:
-    """result = (derivative of ln inflow - ln outflow) v, on the states that take part; v elsewhere."""
-    if structure.parts.shape[0] > 2:
-        multiply_parts(structure, sets, work, far, back, v, result)
-    else:
-        multiply_part(structure, sets, work, part_of(structure, work, 0), far, back, v, result)
-    pinned, product, pull = work.states[PINNED], work.states[PRODUCT], work.states[PULL]
-    for x in range(v.shape[0]):
-        if pull[x] > 0.0:
-            result[x] += product[x] * pull[x] + (1.0 - pinned[x] * pull[x]) * v[x]
-        else:
-            result[x] = v[x]
+    """result = J M^-1 v, but for a constant in each layer; leaves M^-1 v as `swept`."""
+    product, pull, layer_ptr = work.states[PRODUCT], work.states[PULL], structure.layer_ptr
+    eliminate(structure, sets, work, far, back, v, work.states[SWEPT])
+    couple(structure, sets, work, far, back, work.states[SWEPT], result, ODD)
+    for layer in range(layer_ptr.shape[0] - 1):
+        after = 1.0 if layer % 2 == ODD else 0.0
+        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+            result[x] = v[x] - after * result[x] - pull[x] * product[x]
+    centre(structure, work, result)
 
 
 @compiled_inline
@@ -288,20 +332,16 @@ def rotate(h: Floats, k: int) -> None:
 
 
 @compiled_in_place
-def gmres_cycle(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float, first: bool
-) -> float:
-    """One cycle on J step = defect, from the current step, zero if it is the first; returns the norm of what is left.
+def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float) -> float:
+    """One cycle on J M^-1 z = defect, from the z in the place of the step; returns the norm of what is left.
 
     The last column of the Hessenberg matrix holds the right-hand side.
     """
     basis, h, last = work.basis, work.hessenberg, work.hessenberg.shape[1] - 1
-    if first:
-        basis[0, :] = work.states[DEFECT]
-    else:
-        multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
-        for x in range(work.states[STEP].shape[0]):
-            basis[0, x] = work.states[DEFECT, x] - basis[0, x]
+    multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
+    for x in range(work.states[STEP].shape[0]):
+        basis[0, x] = work.states[DEFECT, x] - basis[0, x]
+    centre(structure, work, basis[0])
     norm = np.sqrt(dot(basis[0], basis[0]))
     if norm <= target:
         return float(norm)
@@ -350,8 +390,12 @@ def newton_step(
     collect_pinned(structure, sets, work, far, back)
     if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
         return True
-    work.states[STEP][:] = 0.0
-    for cycle in range(CYCLES):
-        if gmres_cycle(structure, sets, work, far, back, target, cycle == 0) <= 1.01 * target:
+    for x in range(unsigned(pull.shape[0])):
+        work.states[INVERSE, x] = 1.0 / (2.0 - work.states[PINNED, x] * pull[x]) if pull[x] > 0.0 else 0.0
+    copy_row(work.states, STEP, DEFECT)
+    for _ in range(CYCLES):
+        if gmres_cycle(structure, sets, work, far, back, target) <= 1.01 * target:
             break
+    eliminate(structure, sets, work, far, back, work.states[STEP], work.states[SWEPT])
+    copy_row(work.states, STEP, SWEPT)
     return False

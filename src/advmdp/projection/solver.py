@@ -242,7 +242,7 @@ def solve(
     work = Work(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
         memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
-        memory.hessenberg, memory.beside,
+        memory.hessenberg,
     )  # fmt: skip
     if first_unfit(log_w) >= 0:
         return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
@@ -257,7 +257,7 @@ def solve(
         if factored and not far and last_step(before, worst, tolerance):
             substitute(structure, work)
         else:
-            accuracy = min(0.1, max(0.2 * worst, 0.3 * tolerance / worst))
+            accuracy = min(0.1, max(0.05 * worst, 0.3 * tolerance / worst))
             factored = newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
         before = worst
         moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)

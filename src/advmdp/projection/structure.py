@@ -12,12 +12,10 @@ from advmdp.projection.types import (
     EDGE_PTR,
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
-    LOG_TOTAL,
     MASS_B,
     NUMBERS_OF_STATES,
     PAIR_PTR,
     STATE_OF,
-    TOP,
     VECTORS,
     Indices,
     Ints,
@@ -116,14 +114,12 @@ def build_workspace(structure: Structure) -> Workspace:
     basis, hessenberg = (directions + 1, states), (directions + 3, directions + 1)
     end = prod(basis)
     matrices = np.zeros(max(prod(band), end + prod(hessenberg)))
-    numbers = np.zeros((NUMBERS_OF_STATES, states))
     return Workspace(
         weight=np.zeros(n), base=np.zeros(shared), pairs=np.zeros((MASS_B + 1, pairs)),
         marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
         watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
-        states=numbers, log_z=np.zeros(len(structure.layer_ptr) - 2),
+        states=np.zeros((NUMBERS_OF_STATES, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
         alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest + LANES)),
         band=matrices[: prod(band)].reshape(band), basis=matrices[:end].reshape(basis),
         hessenberg=matrices[end : end + prod(hessenberg)].reshape(hessenberg),
-        beside=numbers[TOP : LOG_TOTAL + 1].reshape(states, 2),
     )  # fmt: skip

@@ -33,6 +33,9 @@ PINNED = 15  # the part of the inflow that does not answer to beta
 # In the rows of the last two, which only Newton's step needs, at other times:
 LOG_IN = 14
 LIFT_OF = 15  # ln of rebuilt over dual mass
+# and in the rows of numbers that Newton's step does not need:
+SWEPT = 4  # M^-1 v
+INVERSE = 15  # of the diagonal, once it is known what is pinned; zero where a state takes no part
 NUMBERS_OF_STATES = 16
 # Rows of Workspace.pairs
 OFFSET = 0
@@ -95,7 +98,6 @@ class Workspace(NamedTuple):
     band: Floats  # the matrix, where layers are narrow; else empty
     basis: Floats  # the directions of GMRES, in the place of the band
     hessenberg: Floats
-    beside: Floats  # two numbers for each state, side by side, for Newton's step; in the rows TOP and LOG_TOTAL
 
 
 class Work(NamedTuple):
@@ -118,4 +120,3 @@ class Work(NamedTuple):
     band: Floats
     basis: Floats
     hessenberg: Floats
-    beside: Floats
