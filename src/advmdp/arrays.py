@@ -32,6 +32,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
+FLOAT64 = np.dtype(np.float64)
 LARGEST = 1e100
 """The largest cost or reward taken: products and sums of such are still numbers."""
 
@@ -51,6 +52,8 @@ def floats(values: ArrayLike, name: str) -> FloatArray:
     array = values if type(values) is np.ndarray else _as_array(values, name)
     if array.dtype.kind not in "fiub":
         raise InputError(name, f"an array of type {array.dtype}", "real numbers")
+    if array.dtype is FLOAT64 and array.flags.c_contiguous:
+        return array  # type: ignore[return-value]
     return np.asarray(array, dtype=np.float64, order="C")
 
 

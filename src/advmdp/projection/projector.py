@@ -21,7 +21,7 @@ from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
 from advmdp.projection.compiled import bound
-from advmdp.projection.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNFIT, first_unfit, solve
+from advmdp.projection.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNFIT, first_unfit, solve_from
 from advmdp.projection.structure import build_structure, build_workspace
 from advmdp.projection.types import BETA, RowSets
 from advmdp.skeleton import Skeleton
@@ -129,7 +129,8 @@ class Projector:
         self.memory = build_workspace(self.structure)
         self._beta = self.memory.states[BETA]
         self._known: tuple[RowSet, RowSets] | None = None
-        self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve
+        self._zeros = np.zeros(sk.num_states)
+        self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve_from
         self._used = False
 
     def project(
@@ -152,13 +153,12 @@ class Projector:
         n, pairs = sk.num_transitions, sk.num_pairs
         log_q, q, log_pairs, policy = np.empty(n), np.empty(n), np.empty(pairs), np.empty(pairs)
         problem = (self.structure, weights, sets, work, log_q, q, log_pairs, policy, float(tolerance), limit)
-        if self._used and self._solve is solve:  # not the first time: many are projected only once
-            self._solve = bound(solve, *problem)
+        if self._used and self._solve is solve_from:  # not the first time: many are projected only once
+            self._solve = bound(solve_from, self._zeros, *problem)
         self._used = True
         # A start that leads nowhere is no reason to fail: then it is tried without.
-        for beta in (0.0,) if warm_start is None else (self._start(warm_start), 0.0):
-            self._beta[:] = beta
-            status, value, gap, residual, defect, iterations = self._solve(*problem)
+        for start in (self._zeros,) if warm_start is None else (self._start(warm_start), self._zeros):
+            status, value, gap, residual, defect, iterations = self._solve(start, *problem)
             if status != STALLED:
                 break
         if status == UNFIT:

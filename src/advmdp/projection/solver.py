@@ -9,7 +9,7 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 import numpy as np
 
 from advmdp.projection.certificate import EPSILON, doubt, forward_pass, write_answer
-from advmdp.projection.compiled import compiled_in_place, compiled_inline, compiled_memory, unsigned
+from advmdp.projection.compiled import compiled, compiled_in_place, compiled_inline, compiled_memory, unsigned
 from advmdp.projection.direct import substitute
 from advmdp.projection.dual import UNIT, evaluate, measure, move
 from advmdp.projection.far import forward_pass_far, measure_far
@@ -278,3 +278,27 @@ def solve(
     write_answer(structure, log_w, sets, work, log_q, log_pair, policy)
     reached = SOLVED if solved and gap <= tolerance else STALLED
     return reached, value, gap + more, left, worst, iterations
+
+
+@compiled
+def solve_from(
+    start: Floats,
+    structure: Structure,
+    log_w: Floats,
+    sets: RowSets,
+    memory: Workspace,
+    log_q: Floats,
+    q: Floats,
+    log_pair: Floats,
+    policy: Floats,
+    tolerance: float,
+    limit: int,
+) -> tuple[int, float, float, float, float, int]:
+    """`solve` from the beta `start`, for callers in Python.
+
+    As it allocates nothing itself, Numba hands it arrays without a record of who owns them, of which `solve`, called
+    directly, would have some thirty made and freed: a tenth of a small problem.
+    """
+    for x in range(unsigned(start.shape[0])):
+        memory.states[BETA, x] = start[x]
+    return solve(structure, log_w, sets, memory, log_q, q, log_pair, policy, tolerance, limit)
