@@ -8,7 +8,8 @@ import advmdp as am
 from tests.strategies import build_mdp, random_policy
 
 KINDS = ("l1", "box", "point")
-SHAPES = ("dense", "ragged", "thin", "one action", "deep")
+NARROW = ("dense", "ragged", "thin", "one action", "deep")
+SHAPES = (*NARROW, "wide")  # the last is too wide for Newton's step to be found by elimination
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ def world(shape: str, rng: np.random.Generator) -> am.MDP:
         return build_mdp([1, *rng.integers(1, 5, 3), 1], rng, 1, zeros=False)
     if shape == "deep":
         return build_mdp([1, *rng.integers(1, 3, 7), 1], rng, 2, zeros=True)
+    if shape == "wide":
+        layers, seed = [1, *rng.integers(13, 20, 2), 1], int(rng.integers(2**32))
+        return am.MDP.random(layers, 2, seed=seed, branching=int(rng.integers(6, 10)))
     return build_mdp([1, *rng.integers(1, 5, rng.integers(1, 4)), 1], rng, 3, zeros=True)
 
 

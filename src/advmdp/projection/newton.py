@@ -15,9 +15,10 @@ layers are eliminated (`direct.py`). The others are left to GMRES, which weighs 
 
 where D is the diagonal, A couples a layer with its neighbours, and T, of the tight rows, a layer with itself. To apply
 M^-1 is to solve the odd layers and then, with what they bring, the even ones; J M^-1 differs from the identity on the
-odd layers alone, but for T. So a product passes every edge twice, and does the work of two products with J. As beta is
-free up to a constant per layer, the mean over each layer is taken off whatever GMRES sees. What is left to it is how
-well the world mixes, not how many layers there are: the walk that J describes takes O(L^2) steps to leave them.
+odd layers alone, but for T. So a product passes every edge twice, and does the work of two products with J. The walk
+that J describes takes O(L^2) steps to leave the layers. But beta is free up to a constant per layer, and near balance,
+where the means of the defects are as small as their squares, the mean over each layer is taken off whatever GMRES sees.
+What is left to it then is how well the world mixes, not how many layers there are.
 """
 
 import numpy as np
@@ -63,6 +64,7 @@ from advmdp.projection.vectors import add_multiple, copy_row, dot, orthogonalise
 
 CYCLES = 12
 EVEN, ODD = 0, 1
+NEAR = 0.1  # the largest defect
 
 
 @compiled_sums
@@ -288,8 +290,8 @@ def eliminate(
 
 
 @compiled_sums
-def centre(structure: Structure, work: Work, values: Floats) -> None:
-    """Zero where a state takes no part, and the mean of every layer taken off the others."""
+def centre(structure: Structure, work: Work, values: Floats, near: bool) -> None:
+    """Zero where a state takes no part, and near balance the mean of every layer taken off the others."""
     inverse = work.states[INVERSE]
     for layer in range(structure.layer_ptr.shape[0] - 1):
         first, end = unsigned(structure.layer_ptr[layer]), unsigned(structure.layer_ptr[layer + 1])
@@ -297,16 +299,16 @@ def centre(structure: Structure, work: Work, values: Floats) -> None:
         for x in range(first, end):
             total += values[x] if inverse[x] > 0.0 else 0.0
             count += 1.0 if inverse[x] > 0.0 else 0.0
-        mean = total / max(count, 1.0)
+        mean = total / max(count, 1.0) if near else 0.0
         for x in range(first, end):
             values[x] = values[x] - mean if inverse[x] > 0.0 else 0.0
 
 
 @compiled_in_place
 def multiply(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, near: bool
 ) -> None:
-    """result = J M^-1 v, but for a constant in each layer; leaves M^-1 v as `swept`."""
+    """result = J M^-1 v, but for a constant in each layer if `near`; leaves M^-1 v as `swept`."""
     product, pull, layer_ptr = work.states[PRODUCT], work.states[PULL], structure.layer_ptr
     eliminate(structure, sets, work, far, back, v, work.states[SWEPT])
     couple(structure, sets, work, far, back, work.states[SWEPT], result, ODD)
@@ -314,7 +316,7 @@ def multiply(
         after = 1.0 if layer % 2 == ODD else 0.0
         for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
             result[x] = v[x] - after * result[x] - pull[x] * product[x]
-    centre(structure, work, result)
+    centre(structure, work, result, near)
 
 
 @compiled_inline
@@ -332,16 +334,18 @@ def rotate(h: Floats, k: int) -> None:
 
 
 @compiled_in_place
-def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float) -> float:
+def gmres_cycle(
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float, near: bool
+) -> float:
     """One cycle on J M^-1 z = defect, from the z in the place of the step; returns the norm of what is left.
 
     The last column of the Hessenberg matrix holds the right-hand side.
     """
     basis, h, last = work.basis, work.hessenberg, work.hessenberg.shape[1] - 1
-    multiply(structure, sets, work, far, back, work.states[STEP], basis[0])
+    multiply(structure, sets, work, far, back, work.states[STEP], basis[0], near)
     for x in range(work.states[STEP].shape[0]):
         basis[0, x] = work.states[DEFECT, x] - basis[0, x]
-    centre(structure, work, basis[0])
+    centre(structure, work, basis[0], near)
     norm = np.sqrt(dot(basis[0], basis[0]))
     if norm <= target:
         return float(norm)
@@ -350,7 +354,7 @@ def gmres_cycle(structure: Structure, sets: RowSets, work: Work, far: bool, back
     h[0, last] = norm
     size = 0
     for k in range(basis.shape[0] - 1):
-        multiply(structure, sets, work, far, back, basis[k], basis[k + 1])
+        multiply(structure, sets, work, far, back, basis[k], basis[k + 1], near)
         h[k + 1, k] = orthogonalise(basis, k, h)
         if h[k + 1, k] > 0.0:
             scale_row(basis, k + 1, 1.0 / h[k + 1, k])
@@ -390,11 +394,13 @@ def newton_step(
     collect_pinned(structure, sets, work, far, back)
     if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
         return True
+    near = True
     for x in range(unsigned(pull.shape[0])):
+        near = near and abs(work.states[DEFECT, x]) <= NEAR
         work.states[INVERSE, x] = 1.0 / (2.0 - work.states[PINNED, x] * pull[x]) if pull[x] > 0.0 else 0.0
     copy_row(work.states, STEP, DEFECT)
     for _ in range(CYCLES):
-        if gmres_cycle(structure, sets, work, far, back, target) <= 1.01 * target:
+        if gmres_cycle(structure, sets, work, far, back, target, near) <= 1.01 * target:
             break
     eliminate(structure, sets, work, far, back, work.states[STEP], work.states[SWEPT])
     copy_row(work.states, STEP, SWEPT)
