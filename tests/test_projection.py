@@ -19,6 +19,7 @@ from advmdp.projection.exponential import exponential
 from advmdp.projection.logarithm import logarithm
 from advmdp.projection.printed_dual import project_as_printed
 from advmdp.projection.rows import sort_first
+from advmdp.projection.types import SWEPT
 from tests.instances import KINDS, SHAPES, Problem, problem
 from tests.oracles import box_rules, kl_projection, l1_rules, occupancy_variable, printed_rules, rows_of
 from tests.strategies import random_policy
@@ -304,6 +305,16 @@ def test_wide_layers_take_few_steps_however_many_there_are(steps: int, radius: f
     assert r.gap <= 1e-10
 
 
+@pytest.mark.parametrize(("branching", "spread", "most"), [(1, 10.0, 16), (1, 100.0, 24), (10, 0.3, 6)])
+def test_known_dynamics_over_wide_layers_take_few_steps(branching: int, spread: float, most: int) -> None:
+    mdp = am.MDP.random([1, *[20] * 200, 1], 2, seed=1, branching=branching)
+    sk = mdp.skeleton
+    weights = spread * np.random.default_rng(1).normal(size=sk.num_transitions)
+    r = am.project(sk, weights, am.Point(mdp.transition))
+    assert r.iterations <= most
+    assert r.gap <= 1e-9
+
+
 def test_layers_wider_than_the_cache_take_as_few_steps() -> None:
     mdp = am.MDP.random([1, 60_000, 60_000, 1], 1, seed=0, branching=3)
     sk = mdp.skeleton
@@ -334,6 +345,17 @@ def test_a_projection_takes_less_memory_than_twelve_arrays(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak + weights.nbytes < 12 * weights.nbytes
+
+
+def test_what_an_earlier_projection_left_in_memory_does_not_matter() -> None:
+    case = problem("l1", "wide", 1)
+    projector = am.Projector(case.skeleton)
+    clean = projector.project(case.log_weights, case.rows)
+    projector.memory.basis[:] = np.nan
+    projector.memory.states[SWEPT] = np.nan
+    dirty = projector.project(case.log_weights, case.rows)
+    assert dirty.iterations == clean.iterations
+    assert dirty.log_q.tobytes() == clean.log_q.tobytes()
 
 
 def test_known_dynamics_give_the_occupancy_measure_of_those_dynamics() -> None:

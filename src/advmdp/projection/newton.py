@@ -11,14 +11,15 @@ H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newt
 the mass of its state. What remains, J, are probabilities forward and backward, of order one whatever the mass. Narrow
 layers are eliminated (`direct.py`). The others are left to GMRES, which weighs every state alike, in this way:
 
-    J = D - A - T,    M = D - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
+    J = 2 - A - T,    M = 2 - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
 
-where D is the diagonal, A couples a layer with its neighbours, and T, of the tight rows, a layer with itself. To apply
-M^-1 is to solve the odd layers and then, with what they bring, the even ones; J M^-1 differs from the identity on the
-odd layers alone, but for T. So a product passes every edge twice, and does the work of two products with J. The walk
-that J describes takes O(L^2) steps to leave the layers. But beta is free up to a constant per layer, and near balance,
-where the means of the defects are as small as their squares, the mean over each layer is taken off whatever GMRES sees.
-What is left to it then is how well the world mixes, not how many layers there are.
+where A couples a layer with its neighbours, forward and backward, and T, of the tight rows, a layer with itself, but
+for constants, which it maps to zero. To apply M^-1 is to solve the odd layers and then, with what they bring, the even
+ones; without tight rows J M^-1 differs from the identity on the odd layers alone. So a product, which passes every edge
+twice as one with J does, does the work of two. The walk that J describes takes O(L^2) steps to leave the layers. But
+beta is free up to a constant per layer, which J maps to constants, and these hardly enter the defects near balance: the
+mean over each layer is taken off whatever GMRES sees, and what is left to it is how well the world mixes. Far from
+balance a tenth of the defects is all that is asked for, the layers' means may be most of them, and M = 2 does better.
 """
 
 import numpy as np
@@ -42,7 +43,6 @@ from advmdp.projection.types import (
     FIRST_OF_PAIR,
     FIRST_OF_STATE,
     INFLOW,
-    INVERSE,
     MASS_A,
     MASS_B,
     OUTFLOW,
@@ -64,7 +64,6 @@ from advmdp.projection.vectors import add_multiple, copy_row, dot, orthogonalise
 
 CYCLES = 12
 EVEN, ODD = 0, 1
-NEAR = 0.1  # the largest defect
 
 
 @compiled_sums
@@ -113,7 +112,7 @@ def mean_after(structure: Structure, work: Work, first: int, end: int, v: Floats
 
 @compiled_sums
 def pass_on(structure: Structure, work: Work, first: int, end: int, v: Floats) -> None:
-    """product(x') += q(x,x') v(x), for a range of states x."""
+    """product(x') += q(x,x') v(x), relative to inflow(x') once `pull` is applied, for a range of states x."""
     flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor
     for x in range(first, end):
         begin, there = structure.states[EDGE_PTR, x], structure.states[FIRST_OF_STATE, x]
@@ -271,37 +270,32 @@ def couple(
 
 @compiled_in_place
 def eliminate(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, near: bool
 ) -> None:
-    """result = M^-1 v."""
-    inverse, product, pull, layer_ptr = (
-        work.states[INVERSE],
-        work.states[PRODUCT],
-        work.states[PULL],
-        structure.layer_ptr,
-    )
-    for layer in range(ODD, layer_ptr.shape[0] - 1, 2):
-        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
-            result[x] = inverse[x] * v[x]
-    couple(structure, sets, work, far, back, result, result, EVEN)
-    for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
-        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
-            result[x] = inverse[x] * (v[x] + result[x] + pull[x] * product[x])
+    """result = M^-1 v, and zero where a state takes no part."""
+    layer_ptr, product, pull = structure.layer_ptr, work.states[PRODUCT], work.states[PULL]
+    for x in range(unsigned(v.shape[0])):
+        result[x] = 0.5 * v[x] if pull[x] > 0.0 else 0.0
+    if near:
+        couple(structure, sets, work, far, back, result, result, EVEN)
+        for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
+            for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+                result[x] = 0.5 * (v[x] + result[x] + pull[x] * product[x]) if pull[x] > 0.0 else 0.0
 
 
 @compiled_sums
 def centre(structure: Structure, work: Work, values: Floats, near: bool) -> None:
     """Zero where a state takes no part, and near balance the mean of every layer taken off the others."""
-    inverse = work.states[INVERSE]
+    pull = work.states[PULL]
     for layer in range(structure.layer_ptr.shape[0] - 1):
         first, end = unsigned(structure.layer_ptr[layer]), unsigned(structure.layer_ptr[layer + 1])
         total = count = 0.0
         for x in range(first, end):
-            total += values[x] if inverse[x] > 0.0 else 0.0
-            count += 1.0 if inverse[x] > 0.0 else 0.0
+            total += values[x] if pull[x] > 0.0 else 0.0
+            count += 1.0 if pull[x] > 0.0 else 0.0
         mean = total / max(count, 1.0) if near else 0.0
         for x in range(first, end):
-            values[x] = values[x] - mean if inverse[x] > 0.0 else 0.0
+            values[x] = values[x] - mean if pull[x] > 0.0 else 0.0
 
 
 @compiled_in_place
@@ -309,13 +303,23 @@ def multiply(
     structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, near: bool
 ) -> None:
     """result = J M^-1 v, but for a constant in each layer if `near`; leaves M^-1 v as `swept`."""
-    product, pull, layer_ptr = work.states[PRODUCT], work.states[PULL], structure.layer_ptr
-    eliminate(structure, sets, work, far, back, v, work.states[SWEPT])
-    couple(structure, sets, work, far, back, work.states[SWEPT], result, ODD)
+    product, pull, pinned, swept = work.states[PRODUCT], work.states[PULL], work.states[PINNED], work.states[SWEPT]
+    layer_ptr = structure.layer_ptr
+    eliminate(structure, sets, work, far, back, v, swept, near)
+    if not near:
+        couple(structure, sets, work, far, back, swept, result, EVEN)
+        for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
+            for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+                result[x] += pull[x] * product[x]
+    couple(structure, sets, work, far, back, swept, result, ODD)
     for layer in range(layer_ptr.shape[0] - 1):
-        after = 1.0 if layer % 2 == ODD else 0.0
+        coupled = not near or layer % 2 == ODD
         for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
-            result[x] = v[x] - after * result[x] - pull[x] * product[x]
+            brought = result[x] if coupled else 0.0
+            result[x] = v[x] - brought - pull[x] * product[x]
+    if work.watched[-1] > 0:
+        for x in range(unsigned(v.shape[0])):
+            result[x] -= pull[x] * pinned[x] * swept[x]
     centre(structure, work, result, near)
 
 
@@ -375,10 +379,11 @@ def gmres_cycle(
 
 @compiled_in_place
 def newton_step(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, direct: bool
+    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, near: bool, direct: bool
 ) -> bool:
     """Solve for `step`: directly if asked and possible, else until the residual has fallen by the factor `accuracy`.
 
+    `near` says how GMRES is to go about it.
     `far` says that masses are out of range: then `back` holds probabilities backward, ready made. Returns whether there
     are factors for `substitute`.
     """
@@ -394,14 +399,10 @@ def newton_step(
     collect_pinned(structure, sets, work, far, back)
     if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
         return True
-    near = True
-    for x in range(unsigned(pull.shape[0])):
-        near = near and abs(work.states[DEFECT, x]) <= NEAR
-        work.states[INVERSE, x] = 1.0 / (2.0 - work.states[PINNED, x] * pull[x]) if pull[x] > 0.0 else 0.0
     copy_row(work.states, STEP, DEFECT)
     for _ in range(CYCLES):
         if gmres_cycle(structure, sets, work, far, back, target, near) <= 1.01 * target:
             break
-    eliminate(structure, sets, work, far, back, work.states[STEP], work.states[SWEPT])
+    eliminate(structure, sets, work, far, back, work.states[STEP], work.states[SWEPT], near)
     copy_row(work.states, STEP, SWEPT)
     return False

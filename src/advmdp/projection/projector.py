@@ -127,7 +127,6 @@ class Projector:
             sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, whole("threads", threads, 1)
         )
         self.memory = build_workspace(self.structure)
-        self._beta = self.memory.states[BETA]
         self._known: tuple[RowSet, RowSets] | None = None
         self._zeros = np.zeros(sk.num_states)
         self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve_from
@@ -177,8 +176,8 @@ class Projector:
         # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
         object.__setattr__(answer, "__dict__", {
             "skeleton": sk, "log_weights": weights, "row_set": rows, "log_q": log_q, "q": q, "policy": policy,
-            "log_pairs": log_pairs, "beta": self._beta.copy(), "dual": -value, "gap": gap, "flow_residual": residual,
-            "iterations": iterations, "converged": status == SOLVED,
+            "log_pairs": log_pairs, "beta": work.states[BETA].copy(), "dual": -value, "gap": gap,
+            "flow_residual": residual, "iterations": iterations, "converged": status == SOLVED,
         })  # fmt: skip
         return answer
 

@@ -37,6 +37,7 @@ HALVINGS = 12
 PATIENCE = 3  # stalls
 NEGLIGIBLE = -27.631021115928547  # ln 1e-12
 SWEEPS = 4
+NEAR = 0.1  # balance: the largest defect
 UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
 
 
@@ -257,8 +258,9 @@ def solve(
         if factored and not far and last_step(before, worst, tolerance):
             substitute(structure, work)
         else:
-            accuracy = min(0.1, max(0.05 * worst, 0.3 * tolerance / worst))
-            factored = newton_step(structure, sets, work, far, back, accuracy, stalls % 2 == 0)
+            near = worst <= NEAR
+            accuracy = min(0.1, max((0.05 if near else 0.2) * worst, 0.3 * tolerance / worst))
+            factored = newton_step(structure, sets, work, far, back, accuracy, near, stalls % 2 == 0)
         before = worst
         moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)
         if not moved:

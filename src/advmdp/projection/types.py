@@ -33,9 +33,8 @@ PINNED = 15  # the part of the inflow that does not answer to beta
 # In the rows of the last two, which only Newton's step needs, at other times:
 LOG_IN = 14
 LIFT_OF = 15  # ln of rebuilt over dual mass
-# and in the rows of numbers that Newton's step does not need:
+# In a row that Newton's step does not need:
 SWEPT = 4  # M^-1 v
-INVERSE = 15  # of the diagonal, once it is known what is pinned; zero where a state takes no part
 NUMBERS_OF_STATES = 16
 # Rows of Workspace.pairs
 OFFSET = 0
