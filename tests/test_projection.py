@@ -515,7 +515,7 @@ def changed(array: np.ndarray, i: int, value: float) -> np.ndarray:
         (ONES, am.Box(np.full(8, np.nan), np.ones(8)), am.InputError, "lower nan"),
         (ONES, am.Point(changed(HALVES, 0, 0.4)), am.ModelError, "layer 0, state 0, action 0"),
         (ONES, am.Point(np.zeros(8)), am.ModelError, "a row of zeros"),
-        (ONES, HALVES, am.InputError, "expected a RowSet"),
+        (ONES, HALVES, am.InputError, "expected a RowSet \\(L1Ball, Box or Point\\)"),
         (np.full(8, -np.inf), BALL, am.EmptySetError, "no path"),
         (changed(changed(ONES, 4, -np.inf), 5, -np.inf), BALL, am.EmptySetError, "no path"),
     ],

@@ -33,6 +33,7 @@ FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
+HINTS = {"Skeleton": " (mdp.skeleton is one)", "RowSet": " (L1Ball, Box or Point)"}
 LARGEST = 1e100
 """The largest cost or reward taken: products and sums of such are still numbers."""
 
@@ -114,7 +115,7 @@ def real(value: object) -> float:
 def expect(kind: type[Kind], value: object, name: str) -> Kind:
     """``value``, which must be of the kind: people mix up an MDP and its skeleton."""
     if not isinstance(value, kind):
-        hint = " (mdp.skeleton is one)" if kind.__name__ == "Skeleton" else ""
+        hint = HINTS.get(kind.__name__, "")
         given = f"the class {value.__name__}" if isinstance(value, type) else f"{_a(type(value).__name__)}"
         raise InputError(name, given, f"{_a(kind.__name__)}{hint}")
     return value

@@ -45,6 +45,10 @@ ATTAINED = 1e-12
 class RowSet(ABC):
     """A set C(x, a) for the row of every pair."""
 
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name} of {len(array):,}" for name, array in vars(self).items())
+        return f"{type(self).__name__}({arrays})"
+
     @abstractmethod
     def bounds(self, sk: Skeleton) -> RowSets:
         """Checked against the skeleton, and ready for the kernels."""
@@ -58,7 +62,7 @@ class RowSet(ABC):
         """How far, in L1 norm, rows of the set may be from its middle, pair by pair: 0 a point, 2 no constraint."""
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class L1Ball(RowSet):
     """Rows within ``radius[p]`` of ``center``, in L1 norm: the paper's confidence set (3)."""
 
@@ -75,7 +79,7 @@ class L1Ball(RowSet):
         if not (radius >= 0.0).all():
             p = int(np.argmax(~(radius >= 0.0)))
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
-        center, visited = _distributions(sk, center, "center")
+        center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
         radius = np.where(visited & (radius < FREE - ATTAINED), np.where(radius < 1e-15, 0.0, radius), FREE)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
@@ -91,7 +95,7 @@ class L1Ball(RowSet):
         return np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(RowSet):
     """Rows between ``lower`` and ``upper``, entry by entry."""
 
@@ -134,7 +138,7 @@ class Box(RowSet):
         return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Point(RowSet):
     """Known dynamics: every row is the one given."""
 
@@ -144,9 +148,8 @@ class Point(RowSet):
         object.__setattr__(self, "transition", owned(floats(transition, "transition")))
 
     def bounds(self, sk: Skeleton) -> RowSets:
-        rows, known = _distributions(
-            sk, exact_floats(self.transition, "transition", (sk.num_transitions,)), "transition"
-        )
+        given = exact_floats(self.transition, "transition", (sk.num_transitions,))
+        rows, known = _distributions(sk, given, "transition", "1 (to nine digits)")
         if not known.all():
             where = sk.where_pair(int(np.argmin(known)))
             raise ModelError("rows sum to one", where, "a row of zeros", "a distribution")
@@ -226,7 +229,7 @@ def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, sc
 _NONE = np.empty(0)
 
 
-def _distributions(sk: Skeleton, rows: FloatArray, name: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
     if (bad := ~(rows >= 0.0)).any():
         i = int(np.argmax(bad))
@@ -237,7 +240,7 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str) -> tuple[FloatArra
     if (bad := ~(misses <= TOLERANCE)).any():
         p = int(np.argmax(bad))
         where = f"{name} of {sk.where_pair(p)}"
-        raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", "1 (to nine digits), or all 0")
+        raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", expected)
     if misses.max() > 1e-14:
         rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
     return rows, visited
