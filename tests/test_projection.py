@@ -307,12 +307,16 @@ def test_wide_layers_take_few_steps_however_many_there_are(steps: int, radius: f
 
 @pytest.mark.parametrize(("branching", "spread", "most"), [(1, 10.0, 16), (1, 100.0, 24), (10, 0.3, 6)])
 def test_known_dynamics_over_wide_layers_take_few_steps(branching: int, spread: float, most: int) -> None:
-    mdp = am.MDP.random([1, *[20] * 200, 1], 2, seed=1, branching=branching)
-    sk = mdp.skeleton
-    weights = spread * np.random.default_rng(1).normal(size=sk.num_transitions)
-    r = am.project(sk, weights, am.Point(mdp.transition))
-    assert r.iterations <= most
-    assert r.gap <= 1e-9
+    """In the middle of eight worlds: with weights of exp(+-300) single ones take two or three times as many."""
+    steps = []
+    for seed in range(8):
+        mdp = am.MDP.random([1, *[20] * 200, 1], 2, seed=seed, branching=branching)
+        sk = mdp.skeleton
+        weights = spread * np.random.default_rng(seed).normal(size=sk.num_transitions)
+        r = am.project(sk, weights, am.Point(mdp.transition))
+        assert r.gap <= 1e-9
+        steps.append(r.iterations)
+    assert np.median(steps) <= most
 
 
 def test_layers_wider_than_the_cache_take_as_few_steps() -> None:
