@@ -9,7 +9,7 @@ from importlib import import_module
 
 from rich.console import Console
 
-PARTS = ("foundation", "projection", "learning", "learners", "experiments", "scenarios")
+PARTS = ("foundation", "projection", "attack", "learning", "learners", "experiments", "scenarios")
 
 
 def main(names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The projection: against CVXPY, against the least that any method must do, its growth, its memory, and a long soak.
+"""The projection: against CVXPY, against the least that any method must do, its growth, and its memory.
 
 Problems are those of a run, but for the size of the sets: counts drawn from the true dynamics as after thirty visits a
 pair, radii of Section 4.1 times a scale that makes none, a tenth or four fifths of the rows tight, eta of Theorem 5.1,
@@ -17,7 +17,6 @@ from itertools import product
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 import advmdp as am
@@ -130,7 +129,6 @@ def main(console: Console) -> None:
     speed(console)
     threads(console)
     growth(console)
-    soak(console)
 
 
 def first_call(console: Console) -> None:
@@ -229,32 +227,3 @@ def growth(console: Console) -> None:
         growths.append(f"{kind}: time grows as transitions^{np.polyfit(*np.transpose(points), 1)[0]:.2f}")
     console.print(table, "; ".join(growths))
     console.print("aims: linear from 10^3 to 10^7, so a power of one; fewer than 12 arrays\n")
-
-
-def soak(console: Console, problems: int = 100_000, each: int = 50) -> None:
-    """Problems of every kind and shape, each with several weights; a failure is anything short of a certificate."""
-    from tests.instances import KINDS, SHAPES, problem
-    from tests.test_projection import row_violation
-
-    failures: list[str] = []
-    kinds = list(product(KINDS, SHAPES))
-    begin = time.perf_counter()
-    for seed in track(range(problems // each), "soak", console=console, transient=True):
-        kind, shape = kinds[seed % len(kinds)]
-        case = problem(kind, shape, 10**6 + seed)
-        sk, projector, rng = case.skeleton, am.Projector(case.skeleton), np.random.default_rng(seed)
-        for k in range(each):
-            spread = 10.0 ** rng.uniform(-4, 4)
-            weights = case.log_weights - spread * rng.random(sk.num_transitions)
-            try:
-                r = projector.project(weights, case.rows)
-                sound = r.gap <= 1e-9 and am.flow_residuals(sk, r.q).largest <= 1e-13
-                if not sound or (k < 3 and row_violation(sk, r.rows, case.rows) > 1e-9):
-                    failures.append(f"{kind} {shape} {seed} {k}: {r}")
-            except am.AdvMDPError as error:
-                failures.append(f"{kind} {shape} {seed} {k}: {error}")
-    console.print(
-        f"soak: {problems:,} problems in {time.perf_counter() - begin:.0f} s, {len(failures)} failures (claimed: 0)"
-    )
-    for line in failures[:10]:
-        console.print(f"  {line}")

@@ -1,7 +1,5 @@
 """UC-O-REPS: against Algorithms 2 and 3 written out with CVXPY, against Hedge in closed form, and its bookkeeping."""
 
-import json
-import zipfile
 from pathlib import Path
 
 import cvxpy as cp
@@ -10,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import advmdp as am
+from tests.damage import forge
 from tests.oracles import box_rules, flow_rules, l1_rules, occupancy_variable
 from tests.strategies import build_mdp
 
@@ -315,52 +314,42 @@ def test_a_truncated_file_is_refused(tmp_path: Path, share: float) -> None:
         am.load_learner(path)
 
 
-def rewritten(path: Path, change) -> None:
-    with zipfile.ZipFile(path) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
-    change(entries)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in entries.items():
-            archive.writestr(name, content)
-
-
 def about(**changes):
     """Change entries of the JSON part."""
-
-    def change(entries: dict) -> None:
-        header, text = entries["about.npy"][:128], entries["about.npy"][128:]
-        text = json.dumps(json.loads(text) | changes).encode()
-        array = np.frombuffer(text, np.uint8)
-        from io import BytesIO
-
-        out = BytesIO()
-        np.save(out, array)
-        entries["about.npy"] = out.getvalue()
-        assert header[:6] == b"\x93NUMPY"
-
-    return change
+    return lambda about, arrays: about.update(changes)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (about(kind="game"), "kind 'game'"),
-        (about(version=2), "version 2"),
+        (about(version=3), "version 3"),
+        (about(version=1), "version 1 with a checksum"),
+        (about(version=True), "version True"),
         (about(episode=-7), "episode"),
         (about(episode=1.5), "episode"),
         (about(learner="os.system"), "a learner called os.system"),
         (about(parameters={"horizon": -3}), "horizon"),
         (about(parameters={"nonsense": 1}), "nonsense"),
         (about(criterion={"terms": [["nonsense", 1, 1, 1]]}), "nonsense"),
-        (lambda entries: entries.pop("state/log_q.npy"), "log_q"),
-        (lambda entries: entries.pop("skeleton/pair_ptr.npy"), "pair_ptr"),
-        (lambda entries: entries.update({"state/q.npy": entries["state/policy.npy"]}), "x.npz"),
+        (about(episode=10**400), "episode"),
+        (about(parameters={"horizon": 10**400}), "horizon"),
+        (about(parameters={"horizon": 5, "eta": 10**400}), "x.npz: a learner with something missing or odd .Overflow"),
+        (about(parameters=[]), "x.npz: a learner with something missing or odd .TypeError"),
+        (about(learner=["UCOREPS"]), "x.npz: a learner with something missing or odd .TypeError"),
+        (about(state_names="names"), "state_names"),
+        (about(state_names=["a"]), "state_names"),
+        (lambda about, arrays: about.pop("criterion"), "x.npz: a learner with something missing or odd .KeyError"),
+        (lambda about, arrays: arrays.pop("state/log_q"), "log_q"),
+        (lambda about, arrays: arrays.pop("skeleton/pair_ptr"), "pair_ptr"),
+        (lambda about, arrays: arrays.update({"state/q": arrays["state/policy"]}), "state of UCOREPS, q: shape"),
+        (lambda about, arrays: arrays.update({"skeleton/pair_ptr": np.zeros((2, 2))}), "pair_ptr"),
     ],
 )
 def test_a_foreign_file_is_refused_and_says_what_is_wrong(tmp_path: Path, change, message: str) -> None:
     path = tmp_path / "x.npz"
     am.UCOREPS(DENSE.skeleton, horizon=5).save(path)
-    rewritten(path, change)
+    forge(path, change)
     with pytest.raises(am.InputError, match=message):
         am.load_learner(path)
 

@@ -15,8 +15,10 @@ from advmdp.errors import InputError
 
 __all__ = [
     "LARGEST",
+    "MOST",
     "FloatArray",
     "Scalar",
+    "check_like",
     "exact_floats",
     "expect",
     "floats",
@@ -34,6 +36,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
 HINTS = {"Skeleton": " (mdp.skeleton is one)", "RowSet": " (L1Ball, Box or Point)"}
+MOST = 2.0**53
+"""The largest count taken: floating point holds every whole number up to it."""
 LARGEST = 1e100
 """The largest cost or reward taken: products and sums of such are still numbers."""
 
@@ -78,14 +82,15 @@ def owned(array: FloatArray) -> FloatArray:
     return frozen(array.copy())
 
 
-def whole(name: str, value: SupportsIndex, least: int) -> int:
-    """``value`` as a Python integer of at least ``least``."""
+def whole(name: str, value: SupportsIndex, least: int, most: float = inf) -> int:
+    """``value`` as a Python integer of at least ``least``, and at most ``most``."""
     try:
         number = index(value)
     except TypeError:
         number = least - 1
-    if number < least or isinstance(value, bool):
-        raise InputError(name, f"{value!r}", f"a whole number, {least} or more")
+    if not least <= number <= most or isinstance(value, bool):
+        upper = "" if most == inf else f", at most {most:g}"
+        raise InputError(name, f"{value!r}", f"a whole number, {least} or more{upper}")
     return number
 
 
@@ -136,10 +141,8 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
     return array
 
 
-def taken(into: NDArray[Any], given: NDArray[Any], name: str) -> None:
-    """Copy what a file held over what is there: kernels trust it, so it must be of the same shape and kind."""
-    if given.shape != into.shape or given.dtype != into.dtype:
-        raise ValueError(f"{name}: shape {given.shape} of {given.dtype}, not {into.shape} of {into.dtype}")
-    if np.isnan(given).any() or (given.dtype.kind == "i" and (given < 0).any()):
-        raise ValueError(f"{name}: what is no number, or a count below 0")
-    into[...] = given
+def check_like(like: NDArray[Any], given: object, name: str) -> None:
+    """Refuse what is no array of the same shape and type: kernels trust both."""
+    if not isinstance(given, np.ndarray) or (given.shape, given.dtype) != (like.shape, like.dtype):
+        kind = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else _a(type(given).__name__)
+        raise InputError(name, kind, f"shape {like.shape} of {like.dtype}")

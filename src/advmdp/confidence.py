@@ -38,8 +38,11 @@ Integers = NDArray[np.int64]
 FREE = 2.0
 """A radius at which an L1 ball around a distribution holds every other distribution."""
 
-ATTAINED = 1e-12
-"""How close to its limits a set is taken to be at them: sums of bounds to 1, radii to 0 and to 2."""
+SMALLEST = 1e-300
+"""A radius below this is 0: half of it may be."""
+
+ROUNDING = 1e-15
+"""What rounding may do to a sum of bounds: lower bounds that sum to one but for this leave a single row."""
 
 
 class RowSet(ABC):
@@ -56,6 +59,10 @@ class RowSet(ABC):
     @abstractmethod
     def some(self, sk: Skeleton) -> FloatArray:
         """Some row of the set for every pair, for pairs about which nothing else can be said."""
+
+    @abstractmethod
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        """Rows of the set close to ``rows``, which need only be close to it and to distributions."""
 
     @abstractmethod
     def radii(self, sk: Skeleton) -> FloatArray:
@@ -80,12 +87,21 @@ class L1Ball(RowSet):
             p = int(np.argmax(~(radius >= 0.0)))
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
         center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
-        radius = np.where(visited & (radius < FREE - ATTAINED), np.where(radius < 1e-15, 0.0, radius), FREE)
+        radius = np.where(visited, np.where(radius < SMALLEST, 0.0, np.minimum(radius, FREE)), FREE)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
     def some(self, sk: Skeleton) -> FloatArray:
         widths = np.diff(sk.transition_ptr)
-        return np.where(sk.over_transitions(self._visited(sk)), self.center, sk.over_transitions(1.0 / widths))
+        totals = np.where(self._visited(sk), np.add.reduceat(self.center, sk.transition_ptr[:-1]), 1.0)
+        center = self.center / sk.over_transitions(totals)
+        return np.where(sk.over_transitions(self._visited(sk)), center, sk.over_transitions(1.0 / widths))
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        p, center = _normalised(sk, rows), self.some(sk)
+        distance = np.add.reduceat(np.abs(p - center), sk.transition_ptr[:-1])
+        beyond = distance > np.maximum(self.radii(sk), SMALLEST)
+        keep = np.where(beyond, self.radii(sk) / np.where(beyond, distance, 1.0), 1.0)
+        return center + sk.over_transitions(keep) * (p - center)
 
     def radii(self, sk: Skeleton) -> FloatArray:
         return np.where(self._visited(sk), np.minimum(self.radius, FREE), FREE)
@@ -120,7 +136,12 @@ class Box(RowSet):
             p = int(np.argmax(empty))
             given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
             raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
-        _tighten(sk.transition_ptr, least, most, lower, upper)
+        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # which may miss one by rounding
+        # Lower bounds that sum to one leave a single row. Any other box is taken as it is, however thin.
+        single = least >= 1.0 - ROUNDING
+        row = lower / sk.over_transitions(np.where(single, least, 1.0))
+        lower = np.where(sk.over_transitions(single), row, lower)
+        upper = np.where(sk.over_transitions(single), row, np.maximum(upper, lower))
         free = np.logical_and.reduceat((lower <= 0.0) & (upper >= 1.0), first)
         point = np.logical_and.reduceat(lower == upper, first)
         radius = np.where(point, 0.0, np.where(free, FREE, 1.0))
@@ -132,6 +153,15 @@ class Box(RowSet):
         room = np.minimum(self.upper, 1.0) - self.lower
         missing, total = 1.0 - np.add.reduceat(self.lower, first), np.add.reduceat(room, first)
         return self.lower + room * sk.over_transitions(missing / np.where(total > 0.0, total, 1.0))
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        first, upper = sk.transition_ptr[:-1], np.minimum(self.upper, 1.0)
+        p = np.clip(rows, self.lower, upper)
+        missing = sk.over_transitions(1.0 - np.add.reduceat(p, first))
+        room = np.where(missing > 0.0, upper - p, p - self.lower) * (rows > 0.0)
+        total = sk.over_transitions(np.add.reduceat(room, first))
+        moved: FloatArray = p + missing * np.divide(room, total, where=total > 0.0, out=np.zeros_like(p))
+        return np.clip(moved, self.lower, upper)
 
     def radii(self, sk: Skeleton) -> FloatArray:
         """Half the widths summed: what they allow at most."""
@@ -156,7 +186,10 @@ class Point(RowSet):
         return _row_sets(False, True, np.zeros(sk.num_pairs), rows, _NONE)
 
     def some(self, sk: Skeleton) -> FloatArray:
-        return self.transition
+        return _normalised(sk, self.transition)
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        return self.some(sk)
 
     def radii(self, sk: Skeleton) -> FloatArray:
         return np.zeros(sk.num_pairs)
@@ -229,6 +262,12 @@ def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, sc
 _NONE = np.empty(0)
 
 
+def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
+    """The rows divided by their sums."""
+    quotient: FloatArray = rows / sk.over_transitions(np.add.reduceat(rows, sk.transition_ptr[:-1]))
+    return quotient
+
+
 def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
     if (bad := ~(rows >= 0.0)).any():
@@ -244,24 +283,6 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> 
     if misses.max() > 1e-14:
         rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
     return rows, visited
-
-
-@compiled
-def _tighten(pointers: Integers, least: FloatArray, most: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
-    """Make every bound of a box attained: what the other entries of a row force is said of each entry itself.
-
-    Where the lower bounds sum to one, or the upper ones do, the row is a point, freed of rounding.
-    """
-    for p in range(len(pointers) - 1):
-        at_low, at_high = least[p] >= 1.0 - ATTAINED, most[p] <= 1.0 + ATTAINED
-        for i in range(pointers[p], pointers[p + 1]):
-            if at_low or at_high:
-                lower[i] = upper[i] = lower[i] / least[p] if at_low else upper[i] / most[p]
-                continue
-            low, high = 1.0 - (most[p] - upper[i]), 1.0 - (least[p] - lower[i])
-            high = high if high < upper[i] - ATTAINED else upper[i]
-            lower[i] = low if low > lower[i] + ATTAINED else lower[i]
-            upper[i] = max(lower[i], high)
 
 
 def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:

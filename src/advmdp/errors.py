@@ -1,14 +1,22 @@
 """What can go wrong, as types.
 
 Every error of this library is an :class:`AdvMDPError`.  Those about bad input are :class:`InputError`, which is also a
-``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.
+``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.  What is
+no error but voids a promise is an :class:`AdvMDPWarning`.
 """
 
-__all__ = ["AdvMDPError", "EmptySetError", "InputError", "ModelError", "ProjectionError", "StorageError"]
+__all__ = [
+    "AdvMDPError", "AdvMDPWarning", "CheckpointError", "EmptySetError", "InputError", "ModelError", "ProjectionError",
+    "StorageError",
+]  # fmt: skip
 
 
 class AdvMDPError(Exception):
     """The root of all errors of this library."""
+
+
+class AdvMDPWarning(UserWarning):
+    """The category of all warnings of this library."""
 
 
 class InputError(AdvMDPError, ValueError):
@@ -42,6 +50,10 @@ class ProjectionError(AdvMDPError):
 
 class EmptySetError(ProjectionError, InputError):
     """A projection onto nothing: the rows of a pair have no place, or no path through the layers is possible."""
+
+
+class CheckpointError(InputError):
+    """A checkpoint that a game cannot be taken up from: damaged, or another game's."""
 
 
 class StorageError(InputError):

@@ -5,6 +5,7 @@
 ``projector.py`` is the way in.  The kernels, from the inside out: ``exponential.py``, ``logarithm.py``, ``lanes.py``
 (several numbers at once), ``rows.py`` with ``ball.py`` and ``box.py`` (one pair), ``weights.py`` and ``dual.py`` (all
 pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py`` (masses beyond the float64),
-``certificate.py`` (the answer and its gap), ``solver.py`` (the loop).
+``answer.py`` (a feasible q from the rows), ``certificate.py`` (how far it may be from the optimum), ``solver.py`` (the
+loop).  Plain NumPy, as a check: ``verification.py`` (an answer), ``reference.py`` (the whole projection).
 ``printed_dual.py`` is what the paper prints instead, for comparison only.
 """

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from advmdp.projection.compiled import compiled, compiled_sums, unsigned
-from advmdp.projection.rows import LEAST, NEWTON_PASSES, OVER, SMALLEST_PART, UNDER, correction, sort_first
+from advmdp.projection.compiled import compiled, compiled_inline, compiled_sums, unsigned
+from advmdp.projection.rows import NEWTON_PASSES, OVER, SMALLEST_PART, UNDER
 from advmdp.projection.types import Floats, Row
 
 ALMOST = 1.0 + 2.0**-50  # times a bound: what rounding may make of it
+BLUR = 2.0**-47  # relative to ln s: how well it is known
+AT_LOW, MOVES, AT_HIGH = 0.0, 1.0, 2.0
 
 
 @compiled_sums
@@ -95,93 +97,91 @@ def finish_box(
 
 @compiled
 def project_box_log(
-    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, p: Floats, breaks: Floats
+    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, p: Floats, place: Floats
 ) -> Row:
-    """Projection onto the box when u does not fit into one range."""
-    log_s = box_multiplier(log_u, low, high, log_low, log_high, breaks)
-    kappa = mass = rest = 0.0
+    """Projection onto the box when u does not fit into one range, by variable fixing (Kiwiel 2008).
+
+    All entries share what there is by their weights. Those beyond their upper bounds stop there, or those beyond their
+    lower ones, whichever are farther beyond in sum, and the others share again. No multiplier is ever subtracted from
+    ln u, so the sum is one to rounding however large these are. `place` is memory for one row.
+    """
     for j in range(log_u.shape[0]):
-        v = np.exp(min(log_s + log_u[j], 700.0))
-        at_low, at_high = v <= low[j], log_high[j] - log_u[j] < log_s
-        if at_low or at_high:
-            p[j] = low[j] if at_low else high[j]
-            rest += p[j]
-            kappa += p[j] * ((log_low[j] if at_low else log_high[j]) - log_u[j]) if p[j] > 0.0 else 0.0
+        place[j] = AT_LOW if log_u[j] == -np.inf or low[j] >= UNDER * high[j] else MOVES
+    left, total, top = share_out(log_u, low, high, place, p)
+    while left > 0.0 and fix_entries(low, high, place, p):
+        left, total, top = share_out(log_u, low, high, place, p)
+    lower, upper = range_of_s(log_u, low, high, log_low, log_high, place)
+    if left > 0.0 and total > 0.0:
+        log_s = np.log(left) - np.log(total) - top
+    else:
+        log_s = lower if lower > -np.inf else (upper if upper < np.inf else 0.0)
+    blur = BLUR * (1.0 + abs(log_s))
+    if left <= 0.0 or log_s < lower - blur or log_s > upper + blur:  # what is left is nothing but rounding
+        log_s = min(max(log_s, lower), upper)
+        for j in range(log_u.shape[0]):
+            p[j] = np.exp(min(log_s + log_u[j], 0.0))
+    kappa = mass = 0.0
+    for j in range(log_u.shape[0]):
+        if place[j] == MOVES:
+            p[j] = min(max(p[j], OVER * low[j]), UNDER * high[j])
+            mass += p[j]
         else:
-            p[j] = max(min(v, UNDER * high[j]), low[j])
-            mass += p[j]
-    factor = correction(1.0 - rest, mass)
-    mass = 0.0
-    for j in range(log_u.shape[0]):
-        if p[j] > low[j] and p[j] < high[j]:
-            p[j] = min(max(p[j] * factor, OVER * low[j]), UNDER * high[j])
-            mass += p[j]
+            p[j] = low[j] if place[j] == AT_LOW else high[j]
+            kappa += p[j] * ((log_low[j] if place[j] == AT_LOW else log_high[j]) - log_u[j]) if p[j] > 0.0 else 0.0
     return True, kappa + mass * log_s, log_s, log_s, mass, 0.0
 
 
-@compiled
-def first_enough(
-    log_u: Floats, low: Floats, high: Floats, bound: Floats, log_bound: Floats, breaks: Floats
+@compiled_inline
+def range_of_s(
+    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, place: Floats
 ) -> tuple[float, float]:
-    """Of the ratios bound/u the last at which the sum stays below one, or -1e300, and the first where not, or +inf."""
-    count = 0
+    """The least and the largest ln s at which the entries that have stopped are where they are."""
+    lower, upper = -np.inf, np.inf
     for j in range(log_u.shape[0]):
-        if log_u[j] > -np.inf and bound[j] > 0.0:
-            breaks[count] = log_bound[j] - log_u[j]
-            count += 1
-    sort_first(breaks, count)
-    first, last = 0, count
-    while first < last:
-        middle = (first + last) // 2
-        mass = 0.0
-        for j in range(log_u.shape[0]):
-            mass += min(max(np.exp(min(breaks[middle] + log_u[j], 700.0)), low[j]), high[j])
-        if mass >= 1.0:
-            last = middle
-        else:
-            first = middle + 1
-    return breaks[first - 1] if first > 0 else LEAST, breaks[first] if first < count else np.inf
-
-
-@compiled
-def box_multiplier(
-    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, breaks: Floats
-) -> float:
-    """ln s by a search over the sorted breakpoints low/u and high/u, then the exact solution on its segment.
-
-    Where rounding keeps the sum below one at the last of them, s is that: every entry is at its upper bound.
-    """
-    below_low, edge_low = first_enough(log_u, low, high, low, log_low, breaks)
-    below_high, edge_high = first_enough(log_u, low, high, high, log_high, breaks)
-    below, edge = max(below_low, below_high), min(edge_low, edge_high)
-    if edge == np.inf:
-        return below
-    return max(below, segment_multiplier(log_u, low, high, log_low, log_high, below, edge))
-
-
-@compiled
-def segment_multiplier(
-    log_u: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, below: float, edge: float
-) -> float:
-    """ln s on the segment (below, edge]: the entries neither at low nor at high share what the others leave."""
-    top = -np.inf
-    clipped = 0.0
-    for j in range(log_u.shape[0]):
-        if log_u[j] == -np.inf or high[j] == 0.0:
+        if log_u[j] == -np.inf or low[j] >= UNDER * high[j]:
             continue
-        if low[j] > 0.0 and log_low[j] - log_u[j] >= edge:
-            clipped += low[j]
-        elif log_high[j] - log_u[j] < edge:
-            clipped += high[j]
-        else:
-            top = max(top, log_u[j])
-    if top == -np.inf:
-        return edge
-    if clipped >= 1.0:
-        return below
-    free = 0.0
+        if place[j] == AT_HIGH:
+            lower = max(lower, log_high[j] - log_u[j])
+        elif place[j] == AT_LOW:
+            upper = min(upper, log_low[j] - log_u[j])
+    return lower, max(lower, upper)
+
+
+@compiled_inline
+def share_out(log_u: Floats, low: Floats, high: Floats, place: Floats, p: Floats) -> tuple[float, float, float]:
+    """Give the entries that move what the others leave. Returns (left, total, top): s = left / total exp(-top)."""
+    left, total, top = 1.0, 0.0, -np.inf
     for j in range(log_u.shape[0]):
-        at_low = low[j] > 0.0 and log_low[j] - log_u[j] >= edge
-        if log_u[j] > -np.inf and high[j] > 0.0 and not at_low and log_high[j] - log_u[j] >= edge:
-            free += np.exp(log_u[j] - top)
-    return float(min(edge, np.log(1.0 - clipped) - np.log(free) - top))
+        if place[j] == MOVES:
+            top = max(top, log_u[j])
+        else:
+            left -= low[j] if place[j] == AT_LOW else high[j]
+    for j in range(log_u.shape[0]):
+        if place[j] == MOVES:
+            p[j] = np.exp(log_u[j] - top)
+            total += p[j]
+    for j in range(log_u.shape[0]):
+        if place[j] == MOVES:
+            p[j] *= left / total
+    return left, total, top
+
+
+@compiled_inline
+def fix_entries(low: Floats, high: Floats, place: Floats, p: Floats) -> bool:
+    """Stop the entries that are beyond their bounds, on the side that is farther beyond; whether there were any.
+
+    An entry within rounding of its bound goes on: were it stopped, the rest might be left with nothing but rounding.
+    """
+    over = under = 0.0
+    for j in range(p.shape[0]):
+        if place[j] == MOVES:
+            over += p[j] - high[j] if p[j] > ALMOST * high[j] else 0.0
+            under += low[j] - p[j] if ALMOST * p[j] < low[j] else 0.0
+    if over == 0.0 and under == 0.0:
+        return False
+    for j in range(p.shape[0]):
+        if place[j] == MOVES and over >= under and p[j] > ALMOST * high[j]:
+            place[j] = AT_HIGH
+        elif place[j] == MOVES and over < under and ALMOST * p[j] < low[j]:
+            place[j] = AT_LOW
+    return True

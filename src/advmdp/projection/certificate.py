@@ -1,21 +1,34 @@
-"""The answer, rebuilt so that it is feasible to rounding, and the certificate that comes with it.
+"""The certificate: how far an answer is from the optimum at the most, by weak duality, in code of its own.
 
-From the policy and the rows at beta a forward pass gives mu'(x') = sum mu'(x) pi(a|x) p(x'), hence an occupancy measure
-q' whose flow is conserved: q' = q mu'(x)/mu(x), where mu is the outflow of the dual. Since p ln(p/w) sums to
-kappa + p.beta over a row,
+Weak duality. For any beta with beta(x_0) = beta(x_L) = 0 and any numbers k(x,a) <= kappa(x,a; beta), no occupancy
+measure of the set has sum q ln(q/w) below
 
-    D(q'||w) + F(beta) = sum_x mu'(x) ln(mu'(x)/mu(x)) - sum_x mu'(x) beta(x) + sum_x' mu'(x') beta(x')
-                       = sum_x mu'(x) ln(mu'(x)/mu(x)),
+    - sum_k ln S_k,    S_k = sum over pairs of layer k of exp(-k(x,a) - beta(x)).
 
-one divergence per layer: not negative, free of cancellation, and an upper bound on how far q' is from the optimum.
+With u(x') = w(x,a,x') exp(beta(x')), Lagrangian duality for one row gives such a k for any multipliers:
 
-Where log w is 1e5, so are beta, ln Z and the offsets of the weights, and their sums are known to 1e-11 only. So q' is
-never made from those: the mass of a state comes from the forward pass, and is divided by numbers of order one and by
-exponentials of differences of offsets, which are exact. Flow is conserved to the rounding of q', not to that of log w.
-The betas above then still meet flows that differ by rounding: a miss of r at x changes the sum by beta(x) r, one of r
-in the sum of layer k by r ln Z_k, one in the sum of a row by r times what its entries cost, kappa relative to their
-largest u, and one in the radius of a ball by r ln(b/a)/2. F itself is a sum of logarithms near 500 ln 2. The gap that
-is reported has all that added (`doubt`): it bounds the difference of the two numbers as they are, not as meant.
+    any set     k = - ln sum u                                                      (no constraint is looked at)
+    L1 ball     k = sum c t - ln sum u e^t - epsilon (t_max - t_min) / 2            for any t(x')
+    box         k = s - ln sum u e^t - sum (s - t)_+ high + sum (t - s)_+ low       for any t(x') and s
+    point       k = sum P ln(P/u)
+
+At the optimum t = ln(p/u). Here t = ln(c/u) clipped to [ln a, ln b], or ln s clipped to [ln(low/u), ln(high/u)]: of the
+solver's work only the numbers ln a, ln b or ln s of a pair are used, and wrong ones make the bound worse, not false.
+With d(x,a) = exp(-k(x,a) - beta(x)) / S_k and p = q(x,a,.) / q(x,a), the gap between the answer and the bound is
+
+    sum over pairs of q(x,a) [ sum p ln(p/u) - k(x,a) ]   +   sum over layers of KL(q(x,a) || d(x,a)),
+
+two sums of terms that are not negative: an error in a row, in its cost or in a mass shows, and none cancels another.
+
+This holds for an answer that is feasible, so flow and rows are checked here too. Pairs without a feasible row, and
+states that no feasible path meets, take no part; which ones these are is worked out here once more.
+
+It shares with the solver the exponential and the logarithm, the sets as :meth:`RowSet.bounds` prepares them, and the
+offsets that keep u in range; wrong offsets are refused. The value of the answer comes from q; from log_q only where q
+underflows, and log_q is compared with q elsewhere.
+
+Rounding. A logarithm ln u is known to some units in the last place of its largest summand. `doubt` adds that up, entry
+by entry and times their masses, with what a miss in the flow costs at its beta, to first order in the unit roundoff.
 """
 
 import numpy as np
@@ -29,43 +42,335 @@ from advmdp.projection.compiled import (
     compiled_sums,
     unsigned,
 )
-from advmdp.projection.dual import UNIT
 from advmdp.projection.exponential import exponential
+from advmdp.projection.logarithm import logarithm
 from advmdp.projection.parts import Part, part_of
-from advmdp.projection.rows import LEAST
-from advmdp.projection.structure import first_entry
 from advmdp.projection.types import (
     BETA,
-    EDGE_PTR,
     FIRST_OF_PAIR,
-    FIRST_OF_STATE,
-    GROWTH,
     INFLOW,
-    LIFT_OF,
     LOG_A,
     LOG_B,
     LOG_MASS,
-    LOG_OUT,
-    LOG_TOTAL,
-    LOG_U,
     MASS_A,
+    MASS_B,
     OFFSET,
     OUTFLOW,
     PAIR_PTR,
-    STATE_OF,
+    PRODUCT,
     STATUS,
-    TIGHT,
-    TOP,
+    STEP,
+    THERE,
     Floats,
-    Indices,
     RowSets,
     Structure,
     Work,
 )
-from advmdp.projection.weights import FREE, IMPOSSIBLE, LIFT, LIFT_REST, exponentiate, log_ratio
+from advmdp.projection.weights import LIFT
 
-SMALLEST_FACTOR = 1e-150
 EPSILON = 2.0**-52
+ULPS = 4.0  # units in the last place of its largest term that a sum of four logarithms may be off, and as much again
+WATCHED, IMPOSSIBLE = 1, 2  # as in weights.py
+ROUNDING = 1e-15  # as in confidence.py
+FAR = 1e300
+TINY = 1e-290
+BOUND, EXCESS, DOUBT, MASS = LOG_MASS, MASS_A, MASS_B, LOG_B  # what `weigh_pair` leaves in the rows of the pairs
+OPEN_TO, VIOLATION, APART = PRODUCT, OUTFLOW, STEP  # and others in the rows of the states
+LARGEST_LOG = 709.0  # beyond it `exponential` has no number
+OPEN, SHUT = 1.0, 0.0
+
+
+@compiled
+def can_avoid(structure: Structure, log_w: Floats, sets: RowSets, open_: Floats, pair: int) -> bool:
+    """Whether some row of C(x,a) has no mass on forbidden entries and on states without a feasible path."""
+    radius = sets.radius[pair]
+    forced = allowed = lost = 0.0
+    count = 0
+    for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
+        if log_w[i] == -np.inf or open_[structure.successor[i]] == SHUT:
+            forced += sets.low[i] if radius < 2.0 or sets.is_box else 0.0
+        else:
+            count += 1
+            term = (sets.high[i] if sets.is_box else 0.0) - lost  # a compensated sum: its last digits decide
+            total = allowed + term
+            lost = (total - allowed) - term
+            allowed = total
+    if count == 0:
+        return False
+    if sets.is_box:
+        return forced == 0.0 and (radius >= 2.0 or radius == 0.0 or allowed >= 1.0 - ROUNDING)
+    return forced <= (0.5 * radius + ROUNDING if radius > 0.0 else 0.0)
+
+
+@compiled
+def can_reach(sets: RowSets, pair: int, i: int) -> bool:
+    """Whether some row of C(x,a) has mass on its entry i."""
+    if sets.is_box:
+        return bool(sets.high[i] > 0.0)
+    return bool(sets.radius[pair] > 0.0 or sets.low[i] > 0.0)
+
+
+@compiled
+def mark_feasible(structure: Structure, log_w: Floats, sets: RowSets, open_: Floats) -> None:
+    """open_(x) = 1 for the states that a feasible path from the first state to the last may meet, else 0."""
+    last = open_.shape[0] - 1
+    pair_ptr = structure.states[PAIR_PTR]
+    open_[last] = OPEN
+    for x in range(last - 1, -1, -1):
+        open_[x] = SHUT
+        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
+            if can_avoid(structure, log_w, sets, open_, pair):
+                open_[x] = OPEN
+    for x in range(1, last + 1):
+        open_[x] = -open_[x]  # not yet met
+    for x in range(last):
+        if open_[x] != OPEN:
+            continue
+        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
+            if not can_avoid(structure, log_w, sets, open_, pair):
+                continue
+            for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
+                y = structure.successor[i]
+                if open_[y] < 0.0 and log_w[i] > -np.inf and can_reach(sets, pair, i):
+                    open_[y] = OPEN
+
+
+@compiled_sums
+def free_terms(
+    log_w: Floats, log_q: Floats, q: Floats, begin: int, size: int, beta: Floats, first: int, offset: float,
+    log_pair: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
+    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; q on forbidden entries; sum q |ln q - log_q|.
+
+    `log_q` is used where q underflows only, and checked elsewhere.
+    """
+    s = m = cost = weight = stray = apart = 0.0
+    at, there = unsigned(begin), unsigned(first)
+    for j in range(unsigned(size)):
+        i = at + j
+        log_u = log_w[i] + beta[there + j] - offset
+        seen = q[i] > TINY
+        exact = logarithm(q[i] if seen else 1.0)
+        given = log_q[i] if log_q[i] > -FAR else 0.0  # what is forbidden has no logarithm
+        known = exact if seen else given
+        open_ = log_u > -FAR
+        logs = log_u if open_ else 0.0
+        u = exponential(logs) if open_ else 0.0
+        u = u if logs < LARGEST_LOG else np.inf
+        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0)
+        s += u
+        m += u * size_of
+        cost += q[i] * (known - log_pair - logs)
+        weight += q[i] * (size_of + abs(known))
+        stray += 0.0 if open_ else abs(q[i])
+        apart += q[i] * abs(exact - given) if seen else 0.0
+    return s, m, cost, weight, stray, apart
+
+
+@compiled_sums
+def sum_row(q: Floats, begin: int, end: int) -> float:
+    """The sum of |q|: NaN if there is one."""
+    s = 0.0
+    for i in range(unsigned(begin), unsigned(end)):
+        s += abs(q[i])
+    return s
+
+
+@compiled_sums
+def ball_terms(
+    log_w: Floats, center: Floats, log_center: Floats, begin: int, size: int, beta: Floats, first: int, offset: float,
+    log_a: float, log_b: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
+    """sum u e^t, the same times its magnitude, sum c t and its magnitude; t in units where u is relative to offset."""
+    s = m = linear = weight = 0.0
+    at, there = unsigned(begin), unsigned(first)
+    for j in range(unsigned(size)):
+        i = at + j
+        log_u = log_w[i] + beta[there + j] - offset
+        logs = log_u if log_u > -FAR else 0.0
+        ratio = log_center[i] - logs
+        clipped = ratio if ratio > log_a else log_a
+        clipped = clipped if clipped < log_b else log_b
+        t = clipped if center[i] > 0.0 else log_a
+        t = t if log_u > -FAR else log_b  # a forbidden entry wants its mass elsewhere
+        value = exponential(log_u + t) if log_u + t < LARGEST_LOG else np.inf
+        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0) + abs(t)
+        s += value
+        m += value * size_of
+        linear += center[i] * t
+        weight += center[i] * abs(t)
+    return s, m, linear, weight
+
+
+@compiled_sums
+def box_terms(
+    log_w: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, begin: int, size: int, beta: Floats,
+    first: int, offset: float, log_s: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
+    """sum u e^t, the same times its magnitude, sum (t - s)_+ low - sum (s - t)_+ high, and its magnitude."""
+    s = m = linear = weight = 0.0
+    at, there = unsigned(begin), unsigned(first)
+    for j in range(unsigned(size)):
+        i = at + j
+        log_u = log_w[i] + beta[there + j] - offset
+        present = (log_u > -FAR) & (high[i] > 0.0)  # else its mass is zero, and costs nothing
+        logs = log_u if log_u > -FAR else 0.0
+        least, most = log_low[i] - logs, log_high[i] - logs
+        t = log_s if log_s < most else most
+        t = least if (low[i] > 0.0) & (least > t) else t
+        t = t if present else log_s
+        value = exponential(log_u + t) if present else 0.0
+        value = value if log_u + t < LARGEST_LOG else np.inf
+        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0) + abs(t)
+        above = (t - log_s) * low[i] if t > log_s else 0.0
+        below = (log_s - t) * high[i] if t < log_s else 0.0
+        s += value
+        m += value * size_of
+        linear += above - below
+        weight += above + below
+    return s, m, linear, weight
+
+
+@compiled_sums
+def point_terms(
+    log_w: Floats, center: Floats, log_center: Floats, begin: int, size: int, beta: Floats, first: int, offset: float
+) -> tuple[float, float]:
+    """kappa = sum P ln(P/u) and its magnitude."""
+    kappa = weight = 0.0
+    at, there = unsigned(begin), unsigned(first)
+    for j in range(unsigned(size)):
+        i = at + j
+        log_u = log_w[i] + beta[there + j] - offset
+        here = center[i] > 0.0
+        logs = log_u if here else 0.0
+        side = beta[there + j] if here else 0.0
+        kappa += center[i] * (log_center[i] - logs)
+        weight += center[i] * (abs(log_center[i]) + abs(logs) + abs(side))
+    return kappa, weight
+
+
+@compiled_sums
+def row_distance(sets_low: Floats, sets_high: Floats, is_box: bool, q: Floats, begin: int, size: int, mass: float
+                 ) -> float:  # fmt: skip
+    """How far the row is from its centre in L1 norm, or the sum of what it is beyond its bounds; times its mass."""
+    d = 0.0
+    at = unsigned(begin)
+    if is_box:
+        for j in range(unsigned(size)):
+            below, above = sets_low[at + j] * mass - q[at + j], q[at + j] - sets_high[at + j] * mass
+            d += (below if below > 0.0 else 0.0) + (above if above > 0.0 else 0.0)
+    else:
+        for j in range(unsigned(size)):
+            d += abs(q[at + j] - sets_low[at + j] * mass)
+    return d
+
+
+@compiled
+def bound_row(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, pair: int, beta: Floats, first: int, s: float,
+    m: float,
+) -> tuple[float, float]:  # fmt: skip
+    """k(x,a) where u is relative to the offset, and how well it is known; s and m are sum u and its magnitude."""
+    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+    size, offset, radius = end - begin, work.pairs[OFFSET, pair] + LIFT, sets.radius[pair]
+    if radius == 0.0:
+        return point_terms(log_w, sets.low, sets.log_low, begin, size, beta, first, offset)
+    simple = -np.log(s) if s > 0.0 else np.inf
+    simple_doubt = m / s if s > 0.0 else 0.0
+    log_a, log_b = work.pairs[LOG_A, pair] + LIFT, work.pairs[LOG_B, pair] + LIFT
+    if radius >= 2.0 or work.marks[STATUS, pair] != WATCHED or not (abs(log_a) < FAR and abs(log_b) < FAR):
+        return simple, simple_doubt
+    if sets.is_box:
+        total, weight, linear, more = box_terms(
+            log_w, sets.low, sets.high, sets.log_low, sets.log_high, begin, size, beta, first, offset, log_a
+        )
+        k = log_a + linear
+    else:
+        log_a, log_b = min(log_a, log_b), max(log_a, log_b)
+        total, weight, linear, more = ball_terms(
+            log_w, sets.low, sets.log_low, begin, size, beta, first, offset, log_a, log_b
+        )
+        k = linear - 0.5 * radius * (log_b - log_a)
+        more += radius * (log_b - log_a)
+    if not 0.0 < total < np.inf:
+        return simple, simple_doubt
+    k -= np.log(total)
+    return (k, weight / total + more + abs(log_a)) if k > simple else (simple, simple_doubt)
+
+
+@compiled_inline
+def weigh_pair(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, x: int, pair: int, log_q: Floats,
+    q: Floats, log_pair: Floats,
+) -> float:  # fmt: skip
+    """BOUND, EXCESS, DOUBT and MASS of one pair, and its part of the inflow; returns the violation of its row."""
+    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
+    size, first, beta = end - begin, structure.pairs[FIRST_OF_PAIR, pair], work.states[BETA]
+    at, inflow = unsigned(begin), work.states[INFLOW]
+    if first >= 0:
+        for j in range(unsigned(size)):
+            inflow[unsigned(first) + j] += q[at + j]
+    else:
+        beta, first = work.scratch[part.number, THERE], 0
+        for j in range(unsigned(size)):
+            y = unsigned(structure.successor[at + j])
+            beta[j] = work.states[BETA, y]
+            inflow[y] += q[at + j]
+    mass = sum_row(q, begin, end)
+    known = np.log(mass) if mass > TINY else log_pair[pair]
+    offset = work.pairs[OFFSET, pair] + LIFT  # the largest log u of the row, or of its state
+    s, m, cost, weight, stray, apart = free_terms(log_w, log_q, q, begin, size, beta, first, offset, known)
+    k, more = bound_row(structure, log_w, sets, work, pair, beta, first, s, m)
+    here = work.states[BETA, x]
+    work.pairs[BOUND, pair] = -k + offset - here
+    work.pairs[EXCESS, pair] = cost - mass * k if mass > 0.0 else 0.0
+    large = more + abs(here) + abs(offset) + abs(known) + (weight / mass if mass > 0.0 else 0.0)
+    work.pairs[DOUBT, pair] = 4.0 + size + large
+    work.pairs[MASS, pair] = mass
+    work.states[APART, x] += apart + mass * abs(known - log_pair[pair])
+    if stray > 0.0 or not abs(k) < FAR:  # mass on what is forbidden; a possible pair without a bound
+        return np.inf
+    if sets.radius[pair] >= 2.0:
+        return 0.0
+    distance = row_distance(sets.low, sets.high, sets.is_box, q, begin, size, mass)
+    return distance if sets.is_box else max(0.0, distance - sets.radius[pair] * mass)
+
+
+@compiled
+def weigh_part(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, q: Floats,
+    log_pair: Floats,
+) -> None:  # fmt: skip
+    """`weigh_pair` for all pairs of one part that take part. VIOLATION(x) is the sum over a state's rows.
+
+    It is infinite where the solver and this file do not agree on what can take part at all.
+    """
+    pair_ptr, open_ = structure.states[PAIR_PTR], work.states[OPEN_TO]
+    for y in range(part.into, part.into_end):
+        work.states[INFLOW, y] = 0.0
+    for x in range(part.first, part.end):
+        worst = np.inf if (open_[x] == OPEN) != (work.alive[x] == 1) else 0.0
+        work.states[APART, x] = 0.0
+        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
+            possible = open_[x] == OPEN and (work.plain or can_avoid(structure, log_w, sets, open_, pair))
+            if open_[x] == OPEN and possible != (work.marks[STATUS, pair] != IMPOSSIBLE):
+                worst, possible = np.inf, False
+            if possible:  # sums, since a maximum loses NaN
+                worst += weigh_pair(structure, log_w, sets, work, part, x, pair, log_q, q, log_pair)
+            else:
+                left = sum_row(q, structure.transition_ptr[pair], structure.transition_ptr[pair + 1])
+                worst += 0.0 if left == 0.0 else np.inf
+                work.pairs[BOUND, pair], work.pairs[EXCESS, pair], work.pairs[MASS, pair] = -np.inf, 0.0, 0.0
+        work.states[VIOLATION, x] = worst
+
+
+@compiled_parallel
+def weigh_parts(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats
+) -> None:
+    """`weigh_part`, a thread for each."""
+    for number in prange(structure.parts.shape[0] - 1):
+        weigh_part(structure, log_w, sets, work, part_of(structure, work, number), log_q, q, log_pair)
 
 
 @compiled_inline
@@ -74,270 +379,66 @@ def divergence(ratio: float) -> float:
     d = ratio - 1.0
     if abs(d) < 1e-4:
         return d * d * (0.5 - d / 6.0)
-    return float(ratio * np.log(ratio) - d)
-
-
-@compiled_sums
-def forward_pass(structure: Structure, work: Work) -> float:
-    """lift(x) = ln mu'(x)/mu(x), for masses in range; leaves mu', times 2^500, as inflow. Returns the gap."""
-    mass, flow, outflow, lift, alive = (
-        work.states[INFLOW],
-        work.flow,
-        work.states[OUTFLOW],
-        work.states[LIFT_OF],
-        work.alive,
-    )
-    mass[:] = 0.0
-    mass[0] = 1.0 / UNIT
-    gap = 0.0
-    for x in range(mass.shape[0] - 1):
-        if not alive[x]:
-            continue
-        ratio = mass[x] / outflow[x]
-        lift[x] = np.log(UNIT * mass[x]) - work.states[LOG_OUT, x]
-        gap += UNIT * outflow[x] * divergence(ratio)
-        here, first = UNIT * mass[x], structure.states[FIRST_OF_STATE, x]
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                mass[there + j] += here * flow[at + j]
-        else:
-            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
-            for j in range(unsigned(end - begin)):
-                mass[unsigned(structure.successor[entry + j])] += here * flow[at + j]
-    return gap
-
-
-@compiled_inline
-def doubt(work: Work) -> float:
-    """How far D(q'||w) + F(beta) may be from the gap by rounding. Comes before the answer, which overwrites shares."""
-    total = 0.0
-    for log_z in work.log_z:
-        total += abs(log_z)
-    for x in range(work.alive.shape[0]):
-        if work.alive[x]:
-            total += UNIT * work.states[OUTFLOW, x] * abs(work.states[BETA, x])
-    for k in range(work.watched[-1]):
-        pair = work.watched[k]
-        cost = abs(work.pairs[OFFSET, pair] - work.pairs[LOG_MASS, pair] + LIFT)
-        if work.pairs[LOG_B, pair] < -LEAST:
-            cost += work.pairs[LOG_B, pair] - work.pairs[LOG_A, pair]
-        total += UNIT * work.share[k] * cost
-    return float(EPSILON * (32.0 * total + 4.0 * LIFT * work.log_z.shape[0]))
-
-
-@compiled_sums
-def write_free_row(
-    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, first: int,
-    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
-) -> float:  # fmt: skip
-    """log q and q of a pair whose successors are the states from `first` on; returns the sum of q."""
-    s = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        value = factor * (UNIT * weight[at + j] * growth[there + j])
-        s += value
-        q[at + j] = value
-        log_q[at + j] = log_ratio(log_w[at + j], beta[there + j], offset) + shift
-    return s
-
-
-@compiled_sums
-def write_free_scattered(
-    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, successor: Indices,
-    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
-) -> float:  # fmt: skip
-    """log q and q of any free pair; returns the sum of q."""
-    s = 0.0
-    for i in range(unsigned(begin), unsigned(begin + size)):
-        y = unsigned(successor[i])
-        value = factor * (UNIT * weight[i] * growth[y])
-        s += value
-        q[i] = value
-        log_q[i] = log_ratio(log_w[i], beta[y], offset) + shift
-    return s
-
-
-@compiled_inline
-def write_free(structure: Structure, log_w: Floats, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
-    """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
-    weight, growth, beta, q = work.weight, work.states[GROWTH], work.states[BETA], work.row
-    status, offsets = work.marks[STATUS], work.pairs[OFFSET]
-    for x in range(part.first, part.end):
-        if not work.alive[x]:
-            continue
-        log_share = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
-        log_factor, factor = np.inf, 0.0  # the pairs of a state mostly share their offset
-        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
-            if status[pair] != FREE:
-                continue
-            offset = offsets[pair]
-            if log_factor != log_share + (offset - work.states[TOP, x]):
-                log_factor = log_share + (offset - work.states[TOP, x])
-                factor = exponential(log_factor)
-            shift = log_factor - LIFT
-            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            first = structure.pairs[FIRST_OF_PAIR, pair]
-            scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
-            if first >= 0:
-                s = write_free_row(
-                    log_w, weight, growth, beta, begin, end - begin, first, scale, offset, shift, log_q, q
-                )
-            else:
-                s = write_free_scattered(
-                    log_w, weight, growth, beta, begin, end - begin, structure.successor, scale, offset, shift, log_q, q
-                )
-            log_pair[pair] = np.log(s)
-            if scale != factor:
-                log_pair[pair] += log_factor
-                for i in range(begin, end):
-                    q[i] *= factor
-
-
-@compiled_inline
-def log_entry(sets: RowSets, pair: int, i: int, p: float, log_a: float, log_u: float) -> float:
-    """log p of an entry of a point or of a tight box, by its class and never from p."""
-    if sets.low[i] > 0.0 and p == sets.low[i]:
-        return float(sets.log_low[i])
-    if sets.is_box and p == sets.high[i]:
-        return sets.log_high[i] if p > 0.0 else -np.inf
-    return -np.inf if sets.radius[pair] == 0.0 else log_a + log_u
-
-
-@compiled_inline
-def write_l1(
-    row: Floats,
-    low: Floats,
-    log_low: Floats,
-    begin: int,
-    size: int,
-    log_u: Floats,
-    numbers: tuple[float, float, float],
-    log_q: Floats,
-) -> None:
-    """log q of a tight row of an L1 ball, by class and never from p."""
-    log_share, log_a, log_b = numbers
-    at = unsigned(begin)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_p = (log_b if row[i] < low[i] else log_a) + log_u[j]
-        fixed = (row[i] == low[i]) & (low[i] > 0.0)
-        log_q[i] = log_share + (log_low[i] if fixed else log_p)
-
-
-@compiled_inline
-def write_watched(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
-) -> None:
-    """log q = log p + ln q(x,a) for every watched pair."""
-    row, beta, log_u, successor = work.row, work.states[BETA], work.scratch[part.number, LOG_U], structure.successor
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        x = structure.pairs[STATE_OF, pair]
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        first = structure.pairs[FIRST_OF_PAIR, pair]
-        shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
-        log_share = shift + (work.pairs[LOG_MASS, pair] - work.states[TOP, x] - LIFT - LIFT_REST)
-        log_pair[pair] = log_share
-        log_a, log_b, offset = work.pairs[LOG_A, pair], work.pairs[LOG_B, pair], work.pairs[OFFSET, pair]
-        if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
-        else:
-            at = unsigned(begin)
-            for j in range(unsigned(end - begin)):
-                log_u[j] = log_ratio(log_w[at + j], beta[unsigned(successor[at + j])], offset)
-        if not work.marks[TIGHT, pair]:
-            at = unsigned(begin)
-            for j in range(unsigned(end - begin)):
-                log_q[at + j] = log_share + (log_a + log_u[j])
-        elif sets.is_box or sets.radius[pair] == 0.0:
-            for i in range(begin, end):
-                log_q[i] = log_share + log_entry(sets, pair, i, row[i], log_a, log_u[i - begin])
-        else:
-            numbers = (log_share, log_a, log_b)
-            write_l1(row, sets.low, sets.log_low, begin, end - begin, log_u, numbers, log_q)
-
-
-@compiled_inline
-def write_absent(structure: Structure, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
-    """Zero mass on impossible pairs and on states that take no part."""
-    for pair in range(structure.states[PAIR_PTR, part.first], structure.states[PAIR_PTR, part.end]):
-        if work.marks[STATUS, pair] == IMPOSSIBLE or not work.alive[structure.pairs[STATE_OF, pair]]:
-            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            log_q[begin:end] = -np.inf
-            work.row[begin:end] = 0.0
-            log_pair[pair] = -np.inf
-
-
-@compiled_inline
-def write_logs(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
-) -> None:
-    """log q and ln q(x,a) of one part, lifted by exp(lift(x)), and q itself where a pair is free."""
-    write_free(structure, log_w, work, part, log_q, log_pair)
-    write_watched(structure, log_w, sets, work, part, log_q, log_pair)
-    write_absent(structure, work, part, log_q, log_pair)
-
-
-@compiled_sums
-def scale_rows(structure: Structure, work: Work, part: Part, log_pair: Floats) -> None:
-    """q = q(x,a) p for every watched pair, in the place of p."""
-    row, share = work.row, work.pairs[MASS_A]  # not where shares are: that is the policy, which other threads write
-    for k in range(part.watched, part.watched_end):
-        share[k] = log_pair[work.watched[k]]
-    exponentiate(share, part.watched, part.watched_end)
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        for i in range(unsigned(structure.transition_ptr[pair]), unsigned(structure.transition_ptr[pair + 1])):
-            row[i] *= share[k]
-
-
-@compiled_inline
-def write_policy(structure: Structure, work: Work, part: Part, log_pair: Floats, policy: Floats) -> None:
-    """pi(a|x) = q(x,a) / mu'(x), uniform where no mass can be."""
-    pair_ptr, lift, log_out = structure.states[PAIR_PTR], work.states[LIFT_OF], work.states[LOG_OUT]
-    for x in range(part.first, part.end):
-        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-            policy[pair] = log_pair[pair] - lift[x] - log_out[x] if work.alive[x] else -np.inf
-    exponentiate(policy, pair_ptr[part.first], pair_ptr[part.end])
-    for x in range(part.first, part.end):
-        first, last = pair_ptr[x], pair_ptr[x + 1]
-        total = 0.0
-        for pair in range(first, last):
-            total += policy[pair]
-        for pair in range(first, last):
-            policy[pair] = policy[pair] / total if total > 0.0 else 1.0 / (last - first)
+    return float(ratio * np.log(ratio) - d if ratio > 0.0 else 1.0)
 
 
 @compiled
-def write_part(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats,
-    policy: Floats,
-) -> None:  # fmt: skip
-    """log q', ln q'(x,a), the policy, and in the place of the rows q'."""
-    write_logs(structure, log_w, sets, work, part, log_q, log_pair)
-    scale_rows(structure, work, part, log_pair)
-    write_policy(structure, work, part, log_pair, policy)
-
-
-@compiled_parallel
-def write_parts(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
-) -> None:
-    """`write_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        write_part(structure, log_w, sets, work, part_of(structure, work, number), log_q, log_pair, policy)
+def layer_gap(work: Work, first: int, end: int) -> tuple[float, float, float, float]:
+    """ln S_k, the gap of the layer, what rounding may add to it, and the sum of its q; for the pairs first .. end."""
+    pairs, top = work.pairs, -np.inf
+    for pair in range(first, end):
+        top = max(top, pairs[BOUND, pair])
+    s = 0.0
+    for pair in range(first, end):
+        s += np.exp(pairs[BOUND, pair] - top)
+    log_s = np.log(s) + top
+    gap = mass = 0.0
+    doubt = abs(log_s) + (end - first)
+    for pair in range(first, end):
+        q, dual = pairs[MASS, pair], np.exp(pairs[BOUND, pair] - log_s)
+        if pairs[BOUND, pair] == -np.inf:  # it takes no part
+            continue
+        if dual > TINY:
+            gap += pairs[EXCESS, pair] + dual * divergence(q / dual)
+        elif q > 0.0:
+            gap += pairs[EXCESS, pair] + q * (np.log(q) - pairs[BOUND, pair] + log_s)
+        doubt += (q + dual) * pairs[DOUBT, pair]
+        mass += q
+    return log_s, gap, EPSILON * ULPS * doubt, mass
 
 
 @compiled_in_place
-def write_answer(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
-) -> None:
-    """The answer, all parts of it."""
+def certify(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats
+) -> tuple[float, float, float, float, float, float]:
+    """The gap, what rounding may add to it, the violations of flow and rows, sum q |ln q - log_q|, and sum_k ln S_k.
+
+    The gap is NaN where anything else is no number.
+    """
+    open_, states, pair_ptr = work.states[OPEN_TO], work.states, structure.states[PAIR_PTR]
+    open_[:] = OPEN
+    if not work.plain:
+        mark_feasible(structure, log_w, sets, open_)
     if structure.parts.shape[0] > 2:
-        write_parts(structure, log_w, sets, work, log_q, log_pair, policy)
+        weigh_parts(structure, log_w, sets, work, log_q, q, log_pair)
     else:
-        write_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, log_pair, policy)
+        weigh_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, q, log_pair)
+    gap = doubt = flow = rows = total = apart = 0.0
+    for layer in range(structure.layer_ptr.shape[0] - 2):
+        first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+        log_s, more, unsure, mass = layer_gap(work, pair_ptr[first], pair_ptr[end])
+        total += log_s
+        gap += more
+        doubt += unsure + abs(mass - 1.0) * abs(log_s)
+        flow = max(flow, abs(mass - 1.0))
+        for x in range(first, end):
+            rows = max(rows, states[VIOLATION, x])
+            apart += states[APART, x]
+            outflow = 0.0
+            for pair in range(pair_ptr[x], pair_ptr[x + 1]):
+                outflow += work.pairs[MASS, pair]
+            miss = abs(states[INFLOW, x] - outflow) if x > 0 else 0.0
+            flow = max(flow, miss)
+            gap += 0.0 * miss + 0.0 * states[VIOLATION, x]  # a maximum loses NaN
+            doubt += miss * abs(states[BETA, x]) if work.alive[x] else 0.0
+    return gap + 0.0 * apart, doubt + EPSILON * abs(total), flow, rows, apart, total

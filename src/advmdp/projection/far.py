@@ -9,7 +9,7 @@ their number, and is only used when some mass is out of range.
 
 import numpy as np
 
-from advmdp.projection.certificate import divergence, write_logs
+from advmdp.projection.answer import write_logs
 from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.dual import SMALLEST_MASS, UNIT
 from advmdp.projection.exponential import exponential
@@ -75,12 +75,12 @@ def measure_far(structure: Structure, log_w: Floats, sets: RowSets, work: Work, 
 @compiled
 def forward_pass_far(
     structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats
-) -> float:
-    """lift(x) = ln mu'(x)/mu(x), where mu' is out of range through log q of the dual. Returns the gap.
+) -> None:
+    """lift(x) = ln mu'(x)/mu(x), where mu' is out of range through log q of the dual.
 
     `forward_pass` comes first: log q of an entry is only as good as ln u, its mass in range is exact.
     """
-    gap, mass = 0.0, work.states[INFLOW]
+    mass = work.states[INFLOW]
     write_dual(structure, log_w, sets, work, log_q, log_pair)
     for layer in range(structure.layer_ptr.shape[0] - 3):
         add_log_inflow(structure, work, layer, log_q)
@@ -88,5 +88,3 @@ def forward_pass_far(
             if work.alive[y]:
                 log_in = np.log(UNIT * mass[y]) if mass[y] >= SMALLEST_MASS else work.states[LOG_IN, y]
                 work.states[LIFT_OF, y] = log_in - work.states[LOG_OUT, y]
-                gap += np.exp(work.states[LOG_OUT, y]) * divergence(np.exp(work.states[LIFT_OF, y]))
-    return gap

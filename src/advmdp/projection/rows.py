@@ -12,9 +12,9 @@ a = b = 1/sum u both are too large. Newton from there is monotone and finite: it
 no sort. Box: p = clip(s u, low, high) with sum p = 1, monotone in s; Newton on the set of unclipped entries.
 
 Both need u within the range of a float64. Where u is so spread that the entries which decide b or s underflow, or
-Newton does not settle, the same equations are solved on ln u, by a search over the sorted breakpoints. There a
-multiplier is only as good as ln u, to 1e-11 where that is 1e5, so the entries that share one are brought to the mass
-that their equation gives them.
+Newton does not settle, the same equations are solved on ln u: for balls by a search over the sorted breakpoints, for
+boxes by variable fixing. There a multiplier is only as good as ln u, to 1e-11 where that is 1e5, so the entries that
+share one are brought to the mass that their equation gives them.
 
 Which entries move is read off p. If a box leaves 0.52 to two entries, the first bounded by just that, the other of
 relative weight exp(-200), then both move, though the first is closer to its bound than rounding can tell. Were it taken

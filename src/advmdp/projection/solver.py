@@ -8,8 +8,16 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 
 import numpy as np
 
-from advmdp.projection.certificate import EPSILON, doubt, forward_pass, write_answer
-from advmdp.projection.compiled import compiled, compiled_in_place, compiled_inline, compiled_memory, unsigned
+from advmdp.projection.answer import forward_pass, write_answer
+from advmdp.projection.certificate import EPSILON, certify
+from advmdp.projection.compiled import (
+    compiled,
+    compiled_in_place,
+    compiled_inline,
+    compiled_memory,
+    compiled_order,
+    unsigned,
+)
 from advmdp.projection.direct import substitute
 from advmdp.projection.dual import UNIT, evaluate, measure, move
 from advmdp.projection.far import forward_pass_far, measure_far
@@ -21,6 +29,7 @@ from advmdp.projection.types import (
     INFLOW,
     LOG_OUT,
     OUTFLOW,
+    PAIR_PTR,
     STEP,
     Floats,
     RowSets,
@@ -31,7 +40,7 @@ from advmdp.projection.types import (
 from advmdp.projection.vectors import copy_row
 from advmdp.projection.weights import LIFT, fill_weights
 
-SOLVED, NO_PATH, STALLED, UNFIT = 0, 1, 2, 3
+SOLVED, NO_PATH, STALLED, UNFIT, UNEVEN = 0, 1, 2, 3, 4
 LARGEST = 1e8  # of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth
 HALVINGS = 12
 PATIENCE = 3  # stalls
@@ -39,21 +48,51 @@ NEGLIGIBLE = -27.631021115928547  # ln 1e-12
 SWEEPS = 4
 NEAR = 0.1  # balance: the largest defect
 UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
+LEVEL = 1e3  # what the log weights of a layer may have in common
+GRAIN = 16.0 * EPSILON  # times the largest log weight: what rounding leaves undecided
+MOST_DOUBT = 2.0**12 * EPSILON  # for each layer and unit of log weights
+FEASIBLE = 1e-12  # the largest violation of flow and rows that a certified answer may have
 
 
 @compiled_inline
-def first_unfit(log_w: Floats) -> int:
+def first_unfit(log_w: Floats, largest: float) -> int:
     """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
     count = 0
     for i in range(unsigned(log_w.shape[0])):  # without a branch, which vector registers like
-        fit = (abs(log_w[i]) <= LARGEST) | (log_w[i] == -np.inf)
+        fit = (abs(log_w[i]) <= largest) | (log_w[i] == -np.inf)
         count += 0 if fit else 1
     if count == 0:
         return -1
     i = 0
-    while abs(log_w[i]) <= LARGEST or log_w[i] == -np.inf:
+    while abs(log_w[i]) <= largest or log_w[i] == -np.inf:
         i += 1
     return i
+
+
+@compiled_order
+def extent(log_w: Floats, begin: int, end: int) -> tuple[float, float, float]:
+    """The largest of the log weights, the least, and the least that is not -inf."""
+    top, bottom, least = -np.inf, np.inf, np.inf
+    for i in range(unsigned(begin), unsigned(end)):
+        t = log_w[i]
+        finite = t if t > -3.0 * LARGEST else np.inf
+        top = t if t > top else top
+        bottom = t if t < bottom else bottom
+        least = finite if finite < least else least
+    return top, bottom, least
+
+
+@compiled
+def is_level(structure: Structure, log_w: Floats) -> bool:
+    """Whether what the weights of a layer have in common is small."""
+    pair_ptr = structure.states[PAIR_PTR]
+    for layer in range(structure.layer_ptr.shape[0] - 2):
+        begin = structure.transition_ptr[pair_ptr[structure.layer_ptr[layer]]]
+        end = structure.transition_ptr[pair_ptr[structure.layer_ptr[layer + 1]]]
+        top = extent(log_w, begin, end)[0]
+        if abs(top) > LEVEL and top > -np.inf:
+            return False
+    return True
 
 
 @compiled_in_place
@@ -136,6 +175,12 @@ def largest_beta(work: Work) -> float:
     for x in range(work.alive.shape[0]):
         largest = max(largest, abs(work.states[BETA, x]) if work.alive[x] else 0.0)
     return largest
+
+
+@compiled_inline
+def grain(work: Work) -> float:
+    """What rounding of beta leaves undecided."""
+    return float(4.0 * EPSILON * largest_beta(work))
 
 
 @compiled_inline
@@ -240,20 +285,24 @@ def solve(
     limit: int,
 ) -> tuple[int, float, float, float, float, int]:
     """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
+    if first_unfit(log_w, 2.0 * LARGEST) >= 0:  # without its layer's offset one may be twice as large
+        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
+    top, bottom, least = extent(log_w, 0, log_w.shape[0])
+    plain = bottom > -np.inf and not sets.blocking and structure.connected
     work = Work(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
         memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
-        memory.hessenberg,
+        memory.hessenberg, plain,
     )  # fmt: skip
-    if first_unfit(log_w) >= 0:
-        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
+    magnitude = max(abs(top), abs(least)) if top > -np.inf else 0.0
+    tolerance = max(tolerance, GRAIN * magnitude)
     if not fill_weights(structure, log_w, sets, work, True):
         return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
     value, far, back = look(structure, log_w, sets, work, np.empty(0), log_pair)
     worst, _ = sizes(work)
     before, factored = np.inf, False
     iterations, stalls, lowest = 0, 0, value
-    while iterations < limit and not settled(work, tolerance, stalls):
+    while iterations < limit and not settled(work, max(tolerance, grain(work)), stalls):
         iterations += 1
         if factored and not far and last_step(before, worst, tolerance):
             substitute(structure, work)
@@ -272,14 +321,20 @@ def solve(
         worst, _ = sizes(work)
         lowest = min(lowest, value)  # against which steps are judged, so that what rounding allows does not add up
     left = residual(work)
+    tolerance = max(tolerance, grain(work))
+    magnitude = max(magnitude, largest_beta(work))
     solved = settled(work, tolerance, stalls)
-    gap = forward_pass(structure, work)
+    forward_pass(structure, work)
     if far:  # the masses that are in range stay
-        gap = forward_pass_far(structure, log_w, sets, work, log_q, log_pair)
-    more = doubt(work)
+        forward_pass_far(structure, log_w, sets, work, log_q, log_pair)
     write_answer(structure, log_w, sets, work, log_q, log_pair, policy)
-    reached = SOLVED if solved and gap <= tolerance else STALLED
-    return reached, value, gap + more, left, worst, iterations
+    gap, doubt, flow, rows, apart, value = certify(structure, log_w, sets, work, log_q, q, log_pair)
+    sure = doubt <= MOST_DOUBT * (1e3 + magnitude) * work.log_z.shape[0]
+    feasible = flow <= FEASIBLE and rows <= FEASIBLE and apart <= max(tolerance, doubt)
+    certified = abs(gap) <= max(tolerance, doubt) and sure and feasible
+    reached = SOLVED if solved and certified else STALLED
+    # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
+    return reached, value + doubt, max(gap, 0.0) + 2.0 * doubt, left, worst, iterations
 
 
 @compiled
@@ -296,11 +351,13 @@ def solve_from(
     tolerance: float,
     limit: int,
 ) -> tuple[int, float, float, float, float, int]:
-    """`solve` from the beta `start`, for callers in Python.
+    """`solve` from the beta `start`, for callers in Python. UNEVEN where these should take off an offset first.
 
     As it allocates nothing itself, Numba hands it arrays without a record of who owns them, of which `solve`, called
     directly, would have some thirty made and freed: a tenth of a small problem.
     """
+    if first_unfit(log_w, 2.0 * LARGEST) < 0 and not is_level(structure, log_w):
+        return UNEVEN, 0.0, 0.0, 0.0, 0.0, 0
     for x in range(unsigned(start.shape[0])):
         memory.states[BETA, x] = start[x]
     return solve(structure, log_w, sets, memory, log_q, q, log_pair, policy, tolerance, limit)

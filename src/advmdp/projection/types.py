@@ -119,3 +119,4 @@ class Work(NamedTuple):
     band: Floats
     basis: Floats
     hessenberg: Floats
+    plain: bool  # whether every path is feasible: nothing is forbidden, and no set forces an entry to zero

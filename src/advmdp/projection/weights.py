@@ -53,7 +53,7 @@ from advmdp.projection.vectors import copy_row
 FREE, WATCHED, IMPOSSIBLE = 0, 1, 2
 MARGIN = 0.025
 UNCONSTRAINED = 2.0  # a radius from here on
-ATTAINED = 1e-12  # as in confidence.py: how close to its limits a set is taken to be at them
+ROUNDING = 1e-15  # as in confidence.py: what rounding may do to a sum of bounds
 SAME = 50.0  # offsets of a state that differ by no more are made equal
 RUN = 1024  # transitions whose exponentials are taken in one run
 LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
@@ -154,15 +154,18 @@ def distance(weight: Floats, center: Floats, begin: int, end: int) -> float:
 @compiled
 def possible(log_w: Floats, beta: Floats, successor: Indices, sets: RowSets, begin: int, end: int, half: float) -> bool:
     """Whether some row of C(x,a) avoids every forbidden entry."""
-    allowed = forbidden = 0.0
+    allowed = forbidden = lost = 0.0
     for i in range(begin, end):
         if log_w[i] + beta[successor[i]] == -np.inf:
             forbidden += sets.low[i]
-        elif sets.is_box:
-            allowed += sets.high[i]
+        elif sets.is_box:  # the sum decides at its last digits, so it is compensated (Kahan)
+            term = sets.high[i] - lost
+            total = allowed + term
+            lost = (total - allowed) - term
+            allowed = total
     if sets.is_box:
-        return forbidden == 0.0 and allowed >= 1.0 - ATTAINED
-    return forbidden <= (half + 0.5 * ATTAINED if half > 0.0 else 0.0)
+        return forbidden == 0.0 and allowed >= 1.0 - ROUNDING
+    return forbidden <= (half + ROUNDING if half > 0.0 else 0.0)
 
 
 @compiled_inline

@@ -1,0 +1,127 @@
+"""An attack on the projection: hard problems, each answer judged by Frank-Wolfe gaps in long double."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from tests.hard_problems import KINDS, SHAPES, WEIGHTS, attack, draw, skeleton
+
+import advmdp as am
+
+MUTATIONS = (
+    ("box.py", "s, (1.0 - clipped) / free", "s, (1.0 - 0.9 * clipped) / free", "box: the mass left to free entries"),
+    ("box.py", "bound = lower if v <= lower else upper", "bound = upper", "box: lower bounds count as upper ones"),
+    ("box.py", "cost + mass * log_s, log_s", "cost + mass * log_s + 0.01, log_s", "box: kappa too large"),
+    ("box.py", "over >= under and p[j]", "p[j]", "box, on ln u: entries stop at upper bounds only"),
+    (
+        "ball.py",
+        "next_a = (half + center_a) / u_a",
+        "next_a = (0.9 * half + center_a) / u_a",
+        "ball: a from a smaller radius",
+    ),
+    ("ball.py", "middle = low if low < c else c", "middle = low", "ball: b u is not cut at the centre"),
+    (
+        "ball.py",
+        "kappa + mass_a * log_a + mass_b * log_b, log_a",
+        "kappa + mass_a * log_a, log_a",
+        "ball: kappa without B",
+    ),
+    (
+        "ball.py",
+        "return float(max(below, min(edge,",
+        "return float(max(below, 1.0 + min(edge,",
+        "ball, on ln u: b too large",
+    ),
+    (
+        "rows.py",
+        "kappa += center[i] * (log_center[i] - log_u[i - begin])",
+        "kappa += center[i] * log_center[i]",
+        "point: kappa without u",
+    ),
+    ("weights.py", "< radius - MARGIN", "< 3.0 * radius", "rows taken for free that are not"),
+)
+"""File, what stands there, what is planted, in words."""
+
+
+def batch(number: int, size: int = 500) -> tuple[str, Counter[str]]:
+    """Problems of the combination with that number, and how they went."""
+    combinations = list(product(SHAPES, KINDS, WEIGHTS))
+    shape, kind, weights = combinations[number % len(combinations)]
+    sk = skeleton(shape)
+    problems = draw(sk, kind, weights, size, np.random.default_rng([7, number]))
+    answers = attack(problems, am.Projector(sk).project)
+    counts = Counter(problems=size, refused=int(answers.refused.sum()), wrong=int(answers.wrong.sum()))
+    return f"{kind}, {weights}", counts
+
+
+def large(console: Console) -> None:
+    """300 layers, and layers of 2,000 states."""
+    for shape, count in (("long", 150), ("wide", 38)):
+        counts: Counter[str] = Counter()
+        combinations = list(product(KINDS, WEIGHTS))
+        for k in track(range(count), shape, console=console, transient=True):
+            kind, weights = combinations[k % len(combinations)]
+            sk = skeleton(shape, k)
+            answers = attack(draw(sk, kind, weights, 1, np.random.default_rng([8, k])), am.Projector(sk).project)
+            counts.update(problems=1, refused=int(answers.refused.sum()), wrong=int(answers.wrong.sum()))
+        console.print(f"{shape}: {counts['problems']} problems, {counts['refused']} refused, {counts['wrong']} wrong")
+
+
+def small(console: Console, total: int = 10**6, size: int = 500) -> None:
+    """A million small problems."""
+    table = Table(title="Small problems of every kind, judged by an oracle of their own")
+    for column in ("set, weights", "problems", "refused", "wrong"):
+        table.add_column(column, justify="right")
+    sums: dict[str, Counter[str]] = {}
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        done = pool.map(batch, range(total // size), chunksize=8)
+        for name, counts in track(done, "attack", total=total // size, console=console, transient=True):
+            sums.setdefault(name, Counter()).update(counts)
+    sums["all"] = sum(sums.values(), Counter())
+    for name, counts in sorted(sums.items(), key=lambda item: (item[0] == "all", item[0])):
+        table.add_row(name, *(f"{counts[what]:,}" for what in ("problems", "refused", "wrong")))
+    console.print(table, "claimed: none wrong\n")
+
+
+def planted(console: Console) -> None:
+    """Errors planted in a copy of the package: their wrong answers must not be certified."""
+    table = Table(title="Errors planted in the row solvers")
+    for column in ("error", "problems", "refused by the certificate", "wrong, yet certified"):
+        table.add_column(column, justify="right")
+    package = Path(am.__file__).parent
+    for file, old, new, words in track(MUTATIONS, "mutations", console=console, transient=True):
+        with tempfile.TemporaryDirectory() as folder:
+            copytree(package, Path(folder) / "advmdp", ignore=ignore_patterns("__pycache__"))
+            path = Path(folder) / "advmdp" / "projection" / file
+            text = path.read_text()
+            assert text.count(old) == 1, f"{file}: {old!r} is not there once"
+            path.write_text(text.replace(old, new))
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(Path.cwd())])}
+            command = [sys.executable, "-W", "ignore", "-m", "benchmarks.attack"]
+            ran = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        problems, refused, wrong = ran.stdout.split()
+        table.add_row(words, problems, refused, wrong)
+    console.print(
+        table, "claimed: none wrong and certified; where nothing is refused, the solver mends the error itself\n"
+    )
+
+
+def main(console: Console) -> None:
+    small(console)
+    large(console)
+    planted(console)
+
+
+if __name__ == "__main__":  # what `planted` runs
+    totals = sum((batch(number, 60)[1] for number in range(90)), Counter())
+    print(totals["problems"], totals["refused"], totals["wrong"])

@@ -1,0 +1,214 @@
+"""The check that :meth:`Projection.verify` makes: the certificate once more, in plain NumPy and long double.
+
+Like ``certificate.py`` it rests on weak duality, but it takes nothing from the solver except its answer. For any beta
+and any t(x'), with u(x') = w(x, a, x') exp(beta(x')), no occupancy measure of the set has sum q ln(q / w) below
+
+    - sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x)),      kappa(x, a) the largest of
+
+    min t - ln sum u e^t                                                any set
+    sum c t - ln sum u e^t - epsilon (max t - min t) / 2                L1 ball
+    s - ln sum u e^t - sum (s - t)_+ high + sum (t - s)_+ low           box, for any s
+    sum P ln(P / u)                                                     point
+
+Here t = ln(p / u), where p is the row of the answer's own log_q. At the optimum the bound is then the optimum itself.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.confidence import ROUNDING
+from advmdp.projection.types import RowSets
+from advmdp.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from advmdp.projection.projector import Projection
+
+__all__ = ["Verification", "feasible", "flow_violation", "log_sums", "verify"]
+
+Long = np.longdouble
+Array: TypeAlias = Any  # of long doubles
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of a projection found."""
+
+    flow: float
+    """The largest |inflow - outflow| of a state and |sum of q - 1| of a layer."""
+    rows: float
+    """The largest distance of a row from its set, times the mass of its pair: L1 norm, or largest entry for boxes."""
+    policy: float
+    """The largest |q(x, a) - q(x) policy(a|x)|."""
+    logs: float
+    """The largest |exp(log_q) - q| and |exp(log_pairs) - q(x, a)|."""
+    value: float
+    """sum q ln(q / w)."""
+    gap: float
+    """How far the value is above the bound, and so above the optimum at the most."""
+
+    def holds(self, tolerance: float = 1e-8, feasible: float = 1e-12) -> bool:
+        """Whether q is feasible, up to ``feasible``, and no worse than the optimum, up to ``tolerance``."""
+        close = self.logs <= tolerance and abs(self.gap) <= tolerance
+        return close and self.flow <= feasible and self.rows <= feasible and self.policy <= feasible
+
+
+def verify(answer: "Projection") -> Verification:
+    """Check a projection: feasibility of q and of its rows, and a bound on every other."""
+    sk, sets = answer.skeleton, answer.row_set.bounds(answer.skeleton)
+    q, tops = answer.q.astype(Long), layer_tops(answer)
+    log_w = answer.log_weights - np.repeat(tops, np.diff(sk.layer_transition_ptr))  # small numbers have small errors
+    pairs = np.add.reduceat(q, sk.transition_ptr[:-1])
+    states = np.repeat(np.add.reduceat(pairs, sk.pair_ptr[:-2]), np.diff(sk.pair_ptr[:-1]))
+    given = ((answer.log_q, q), (answer.log_pairs, pairs))
+    present = q > 0
+    value = (q[present] * (np.log(q[present]) - log_w[present])).sum()
+    return Verification(
+        flow=float(flow_violation(sk, q)),
+        rows=float(row_violation(sk, sets, q)),
+        policy=float(np.abs(pairs - states * answer.policy).max()),
+        logs=float(max(np.abs(np.exp(logs.astype(Long)) - mass).max() for logs, mass in given)),
+        value=float(value - tops.sum()),
+        gap=float(value + log_partition(answer, log_w, sets)),
+    )
+
+
+def layer_tops(answer: "Projection") -> Array:
+    """The largest log weight of each layer."""
+    tops = np.maximum.reduceat(answer.log_weights, answer.skeleton.layer_transition_ptr[:-1])
+    return np.where(tops > -np.inf, tops, 0).astype(Long)
+
+
+def log_partition(answer: "Projection", log_w: Array, sets: RowSets) -> Array:
+    """sum_k ln sum over pairs of exp(-kappa(x, a) - beta(x)): minus this bounds the value of every q of the set."""
+    sk = answer.skeleton
+    possible, met = feasible(sk, answer.log_weights, sets)
+    pairs = possible & met[sk.state_of_pair]
+    moves = np.logical_or.reduceat(answer.log_q > -np.inf, sk.transition_ptr[:-1])
+    if not np.isfinite(answer.beta[met]).all() or not (np.isfinite(answer.log_pairs) & moves)[pairs].all():
+        return Long(np.inf)  # the answer leaves out what it must not
+    beta = np.where(met, answer.beta, 0.0).astype(Long)
+    masses = np.where(pairs, -row_bounds(answer, log_w, sets, beta, met) - beta[sk.state_of_pair], -np.inf)
+    return log_sums(masses, sk.layer_pair_ptr[:-1]).sum()
+
+
+def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, met: Flags) -> Array:
+    """kappa(x, a), a lower bound for each pair that takes part."""
+    sk, first = answer.skeleton, answer.skeleton.transition_ptr[:-1]
+    allowed = (answer.log_weights > -np.inf) & met[sk.successor]
+    log_u = np.where(allowed, log_w, 0) + beta[sk.successor]
+    moves = allowed & (answer.log_q > -np.inf)
+    known = np.where(answer.log_pairs > -np.inf, answer.log_pairs, 0)
+    log_p = np.where(moves, answer.log_q.astype(Long) - sk.over_transitions(known), -np.inf)
+    t = np.where(moves, log_p, 0) - log_u
+    used = np.logical_or.reduceat(moves, first)
+    least = np.where(used, np.minimum.reduceat(np.where(moves, t, np.inf), first), 0)
+    most = np.where(used, np.maximum.reduceat(np.where(moves, t, -np.inf), first), 0)
+    # Without mass any t holds: the least where there might have been some, else the largest.
+    t = np.where(moves, t, np.where(allowed, sk.over_transitions(least), sk.over_transitions(most)))
+    inside = allowed & (sets.high > 0) if sets.is_box else allowed
+    total = np.where(used, log_sums(np.where(inside, log_u + t, -np.inf), first), 0)
+    kappa = least - total
+    if sets.is_box:
+        kappa = np.fmax(kappa, box_bound(sk, sets, t, np.exp(log_p), inside) - total)
+    else:
+        linear = np.add.reduceat(sets.low * t, first) - sets.radius * (most - least) / 2
+        kappa = np.fmax(kappa, np.where(sets.radius < 2, linear - total, -np.inf))
+    log_low = np.log(np.where(sets.low > 0, sets.low, 1).astype(Long))
+    point = np.add.reduceat(sets.low * (log_low - np.where(allowed, log_u, 0)), first)
+    return np.where(sets.radius == 0, point, kappa)
+
+
+def box_bound(sk: Skeleton, sets: RowSets, t: Array, p: Array, inside: Flags) -> Array:
+    """s - sum (s - t)_+ high + sum (t - s)_+ low, for the best of three s.
+
+    At the optimum s lies above t where p is at its upper bound, and below t where it is at its lower one: so between
+    the largest t of those above their lower bound and the least t of those below the upper one.
+    """
+    first = sk.transition_ptr[:-1]
+    slack = np.minimum(p - sets.low, sets.high - p)
+    widest = sk.over_transitions(np.maximum.reduceat(np.where(inside, slack, -np.inf), first))
+    candidates = (
+        np.maximum.reduceat(np.where(inside & (p > sets.low * (1 + 1e-12)), t, -np.inf), first),
+        np.minimum.reduceat(np.where(inside & (p < sets.high * (1 - 1e-12)), t, np.inf), first),
+        np.maximum.reduceat(np.where(inside & (slack == widest), t, -np.inf), first),
+    )
+    best = np.full(sk.num_pairs, -np.inf, Long)
+    for s in candidates:
+        known = np.where(np.isfinite(s), s, 0)
+        apart = sk.over_transitions(known) - t
+        cost = np.where(inside, np.where(apart > 0, apart * sets.high, apart * sets.low), 0)
+        best = np.fmax(best, np.where(np.isfinite(s), known - np.add.reduceat(cost, first), -np.inf))
+    return best
+
+
+def feasible(sk: Skeleton, log_weights: Array, sets: RowSets) -> tuple[Flags, Flags]:
+    """The pairs with a row in their set that avoids all dead ends, and the states that feasible paths meet."""
+    possible, met = np.zeros(sk.num_pairs, bool), np.zeros(sk.num_states, bool)
+    met[-1] = True  # for now: from here the last state can be reached
+    for k in range(sk.num_layers - 1, -1, -1):
+        pairs, at = layer_slices(sk, k)
+        avoided = (log_weights[at] == -np.inf) | ~met[sk.successor[at]]
+        possible[pairs] = can_avoid(sets, pairs, at, avoided, sk.transition_ptr[pairs.start : pairs.stop] - at.start)
+        np.logical_or.at(met, sk.state_of_pair[pairs], possible[pairs])
+    onward = met.copy()
+    met[1:] = False
+    has_mass = (sets.high > 0) if sets.is_box else (sets.low > 0) | (sk.over_transitions(sets.radius) > 0)
+    for k in range(sk.num_layers):
+        pairs, at = layer_slices(sk, k)
+        used = sk.over_transitions(possible & met[sk.state_of_pair])[at] & has_mass[at] & (log_weights[at] > -np.inf)
+        met[sk.successor[at][used & onward[sk.successor[at]]]] = True
+    return possible, met
+
+
+def layer_slices(sk: Skeleton, k: int) -> tuple[slice, slice]:
+    """The pairs and the transitions of layer k."""
+    return (
+        slice(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1]),
+        slice(sk.layer_transition_ptr[k], sk.layer_transition_ptr[k + 1]),
+    )
+
+
+def can_avoid(sets: RowSets, pairs: slice, at: slice, avoided: Flags, first: Array) -> Flags:
+    """Whether a row of the set has no mass on what is avoided, for the pairs of a layer."""
+    radius, low = sets.radius[pairs], sets.low[at]
+    forced = np.add.reduceat(np.where(avoided, low, 0), first)
+    if sets.is_box:
+        room = np.add.reduceat(np.where(avoided, 0, sets.high[at]).astype(Long), first)
+        fits = (forced == 0) & ((room >= 1 - ROUNDING) | (radius == 0))
+    else:
+        fits = (radius >= 2) | (forced <= np.where(radius > 0, radius / 2 + ROUNDING, 0))
+    avoids: Flags = ~np.logical_and.reduceat(avoided, first) & fits
+    return avoids
+
+
+def flow_violation(sk: Skeleton, q: Array) -> Array:
+    """The largest violation of a layer's sum and of a state's balance."""
+    layers = np.abs(np.add.reduceat(q, sk.layer_transition_ptr[:-1]) - 1).max()
+    outflow = np.add.reduceat(q, sk.transition_ptr[sk.pair_ptr[:-2]])
+    inflow = np.zeros(sk.num_states, Long)
+    np.add.at(inflow, sk.successor, q)
+    return np.maximum(layers, np.abs(inflow[1:-1] - outflow[1:]).max(initial=0))
+
+
+def row_violation(sk: Skeleton, sets: RowSets, q: Array) -> Array:
+    """The largest distance of a row from its set, times the mass of its pair."""
+    first = sk.transition_ptr[:-1]
+    mass = np.add.reduceat(q, first)
+    low = sets.low * sk.over_transitions(mass)
+    if sets.is_box:
+        return np.maximum(0, np.maximum(low - q, q - sets.high * sk.over_transitions(mass)).max())
+    distance = np.add.reduceat(np.abs(q - low), first) - sets.radius * mass
+    return np.maximum(0, np.where(sets.radius < 2, distance, 0).max())
+
+
+def log_sums(values: Array, first: Array) -> Array:
+    """ln sum exp over the runs that begin at ``first``."""
+    tops = np.maximum.reduceat(values, first)
+    tops = np.where(tops > -np.inf, tops, 0)
+    sizes = np.diff(np.append(first, len(values)))
+    with np.errstate(divide="ignore"):  # an empty sum
+        return tops + np.log(np.add.reduceat(np.exp(values - np.repeat(tops, sizes)), first))
