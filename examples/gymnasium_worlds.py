@@ -51,7 +51,8 @@ class Player:
         self.env = AdversarialEnv(mdp, losses, seed, policy=lambda: self.policy)
         actions, self.epsilon = mdp.skeleton.num_actions, epsilon
         self.agent = QLearner(0, actions, step_size, ConstantSchedule(epsilon))
-        self.policy = np.full((mdp.skeleton.num_states, actions), 1.0 / actions)
+        masks = self.env.action_masks
+        self.policy = masks / np.maximum(1, masks.sum(axis=1, keepdims=True))
 
     def episode(self) -> None:
         state, info = self.env.reset()

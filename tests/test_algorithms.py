@@ -279,9 +279,9 @@ def test_estimates_are_unbiased(mdp: am.MDP, name: str) -> None:
     """The expectation over all trajectories, one by one, is what each pair costs."""
     sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, seed=5, noise=0.5)
     learner = {
-        "OREPS": lambda: am.OREPS(mdp, 40, feedback="bandit", eta=0.05),
-        "OSSP": lambda: am.OSSP(mdp, 40, eta=0.05, gamma=0.1),
-        "MDPEXP3": lambda: am.MDPEXP3(mdp, 40, eta=0.05, gamma=0.1),
+        "OREPS": lambda: am.OREPS(mdp, 10_000, feedback="bandit", eta=0.05),
+        "OSSP": lambda: am.OSSP(mdp, 10_000, eta=0.05, gamma=0.1),
+        "MDPEXP3": lambda: am.MDPEXP3(mdp, 10_000, eta=0.05, gamma=0.1),
     }[name]()
     told(learner, mdp, losses, 25)
     state, loss, mean, total = learner.state(), losses.at(25), np.zeros(sk.num_transitions), 0.0
@@ -298,7 +298,7 @@ def test_estimates_are_unbiased(mdp: am.MDP, name: str) -> None:
 
 def test_estimates_of_uobreps_are_optimistic() -> None:
     sk, losses = DENSE.skeleton, am.losses.Stochastic(DENSE.skeleton, seed=5, noise=0.5)
-    learner = am.UOBREPS(sk, 100, eta=0.05, gamma=0.02, confidence_scale=0.2)
+    learner = am.UOBREPS(sk, 10_000, eta=0.05, gamma=0.02, confidence_scale=0.15)
     told(learner, DENSE, losses, 300)
     assert (learner.rows.upper < 0.9).mean() > 0.2  # the boxes bite, and hold the truth
     assert ((learner.rows.lower <= DENSE.transition) & (DENSE.transition <= learner.rows.upper)).all()

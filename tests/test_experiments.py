@@ -463,7 +463,7 @@ def test_ctrl_c_is_heard_though_compiled_code_swallows_it(tmp_path: Path, monkey
     spec, swallowed = read_spec(spec_file(tmp_path)), []
     monkeypatch.setattr(sys, "unraisablehook", lambda error: swallowed.append(error.exc_type))
     called_back = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
-    monkeypatch.setattr(runner, "check", lambda spec: called_back())
+    monkeypatch.setattr(runner, "check", lambda spec, runs: called_back())
     with pytest.raises(KeyboardInterrupt):
         run_experiment(spec, tmp_path / "out")
     assert swallowed == [KeyboardInterrupt]

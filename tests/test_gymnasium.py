@@ -280,9 +280,10 @@ RAGGED = am.MDP.from_steps(
 LAKE = am.MDP.from_gymnasium("FrozenLake-v1", 6)
 
 
-@pytest.mark.parametrize("mdp", [RAGGED, LAKE], ids=["ragged", "lake"])
+@pytest.mark.parametrize("mdp", [am.MDP.random([1, 3, 2, 1], 3, seed=0), LAKE], ids=["random", "lake"])
 @pytest.mark.parametrize("kind", ["switching", "adaptive"])
 def test_gymnasium_finds_nothing_wrong(mdp: am.MDP, kind: str) -> None:
+    """Its checker takes two steps without looking at masks: these worlds have all actions there."""
     sk = mdp.skeleton
     if kind == "switching":
         check_env(AdversarialEnv(mdp, am.losses.Switching(sk, period=1)))  # warnings are errors here
@@ -341,14 +342,14 @@ def test_a_learner_that_plays_the_environment_plays_the_same_game(mdp: am.MDP, k
 
 
 def walk(env: AdversarialEnv, episodes: int, agent: int = 0) -> list[tuple]:
-    """Episodes at random, which do not look at masks: all that was seen."""
+    """Episodes at random: all that was seen."""
     rng, seen = np.random.default_rng(agent), []
     for _ in range(episodes):
         state, info = env.reset()
         seen.append((state, info["episode"]))
         over = False
         while not over:
-            state, reward, over, _, info = env.step(int(rng.integers(env.action_space.n)))
+            state, reward, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
             seen.append((state, reward, over, info["episode"], tuple(info["action_mask"])))
     return seen
 
@@ -365,7 +366,7 @@ def test_the_same_seed_is_the_same_world() -> None:
     assert env.account().total_loss == before
 
 
-def test_an_action_beyond_those_of_a_state_goes_round() -> None:
+def test_an_action_that_a_state_does_not_have_is_refused_and_costs_nothing() -> None:
     sk = RAGGED.skeleton
     loss = np.linspace(0.1, 0.9, sk.num_transitions)
     env = AdversarialEnv(RAGGED, am.losses.Stochastic(sk, means=loss, noise=0.0))
@@ -374,26 +375,45 @@ def test_an_action_beyond_those_of_a_state_goes_round() -> None:
     station, _, _, _, info = env.step(sk.pair("home", "walk") - sk.pair_ptr[sk.state("home")])
     assert station == sk.state("station")
     assert info["action_mask"].sum() == 2
-    end, reward, over, _, info = env.step(2)
+    with pytest.raises(am.InputError, match=r"station\): action 2; expected 0 to 1, as info\['action_mask'\] says"):
+        env.step(2)
+    env.action_space.seed(0)
+    assert {int(env.action_space.sample(info["action_mask"])) for _ in range(50)} == {0, 1}
+    end, reward, over, _, info = env.step(1)  # where it stood
     assert (end, over) == (sk.state("work"), True)
-    assert -reward == loss[sk.transition_ptr[sk.pair_ptr[station]]]
+    assert -reward == loss[sk.transition_ptr[sk.pair_ptr[station] + 1]]
     assert not info["action_mask"].any()
 
 
-def test_a_table_of_an_agent_is_folded_as_its_actions_are() -> None:
+def test_a_first_action_that_is_none_begins_no_episode() -> None:
+    mdp = am.MDP.from_steps([("a", "on", "b", 1.0), ("b", "one", "c", 1.0), ("b", "two", "c", 1.0)])
+    env = AdversarialEnv(mdp, am.losses.Switching(mdp.skeleton, period=1))
+    env.reset()
+    with pytest.raises(am.InputError, match=r"action 1; expected 0 to 0"):
+        env.step(1)
+    with pytest.raises(am.InputError, match="no episode that was played"):
+        env.account()
+
+
+def test_a_table_of_an_agent_has_probabilities_of_actions_that_are_there() -> None:
     sk = RAGGED.skeleton
     env = AdversarialEnv(RAGGED, am.losses.Switching(sk, period=1))
-    policy = env.over_pairs(np.tile([0.5, 0.3, 0.2], (sk.num_states, 1)))
-    home, station, stuck = (sk.pair_ptr[sk.state(name)] for name in ("home", "station", "stuck"))
-    assert policy[home : home + 3].tolist() == [0.5, 0.3, 0.2]
-    assert policy[station : station + 2].tolist() == [0.7, 0.3]
-    assert policy[stuck] == pytest.approx(1.0)
+    home, station, stuck = (sk.state(name) for name in ("home", "station", "stuck"))
+    table = env.action_masks * [0.5, 0.3, 0.2]
+    table[station] = 0.6, 0.4, 0.0
+    policy = env.over_pairs(table)
+    assert policy[sk.pair_ptr[home] : sk.pair_ptr[home + 1]].tolist() == [0.5, 0.3, 0.2]
+    assert policy[sk.pair_ptr[station] : sk.pair_ptr[station + 1]].tolist() == [0.6, 0.4]
+    assert policy[sk.pair_ptr[stuck] : sk.pair_ptr[stuck + 1]].tolist() == [0.5]
+    table[station] = 0.5, 0.3, 0.2
+    with pytest.raises(am.InputError, match=r"policy at .*\(station\): probability 0.2 of action 2"):
+        env.over_pairs(table)
 
 
 def test_what_was_paid_on_the_way_is_what_was_expected_on_average() -> None:
     """Both accounts of one agent, whose difference has mean zero: within five standard errors."""
     sk, losses, episodes = LAKE.skeleton, am.losses.Switching(LAKE.skeleton, period=1), 1000
-    exact = AdversarialEnv(LAKE, losses, 1, policy=lambda: np.full((sk.num_states, 4), 0.25))
+    exact = AdversarialEnv(LAKE, losses, 1, policy=lambda: am.uniform_policy(sk))
     sampled = AdversarialEnv(LAKE, losses, 1)
     seen = walk(exact, episodes)
     assert walk(sampled, episodes) == seen
@@ -441,7 +461,7 @@ def test_a_recording_ends() -> None:
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Adaptive(sk), policy=3), "policy: 3"),
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1), seed=-1), "seed"),
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1)).account(), "no episode"),
-        (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1)).step(3), "action 3; expected 0 to 2"),
+        (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1)).step(3), "action 3; expected 0 to 2, as info"),
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1)).step("bus"), "action: 'bus'"),
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1), policy=lambda: [1.0]).step(0), "policy"),
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1), policy=lambda: [0.4] * 6).step(0), "home"),

@@ -280,7 +280,7 @@ def test_a_state_with_something_missing_or_infinite_is_refused() -> None:
     state = learner.state()
     with pytest.raises(am.InputError, match="state of OSSP: no scores"):
         learner.restore({"policy": state["policy"]})
-    with pytest.raises(am.InputError, match="scores with an infinity"):
+    with pytest.raises(am.InputError, match="state of OSSP, scores at layer 0, state 0, action 0: inf; expected a fin"):
         learner.restore({**state, "scores": state["scores"] + np.inf})
 
 
@@ -380,6 +380,7 @@ def test_the_bound_of_lazy_fpl_counts_its_early_phases() -> None:
     assert am.LazyFPL(mdp).bound(total) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore::advmdp.errors.AdvMDPWarning")
 @pytest.mark.parametrize("name", ["MDPE", "OREPS", "OSSP", "UCRL2", "UCBVI", "LazyFPL"])
 def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
     """What was learned in the first may be wrong in the second."""
@@ -433,3 +434,44 @@ def test_bounds_are_not_quoted_where_they_are_not_proven() -> None:
 def test_made_is_every_learner_with_the_theory_s_parameters() -> None:
     for name in LEARNERS:
         assert type(made(name, DENSE, 7)).__name__ == name
+
+
+BEYOND = "has learned from .* episodes, and was made for 6: its guarantee does not cover those beyond"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in LEARNERS if "horizon" in inspect.signature(learner_class(name)).parameters]
+)
+@pytest.mark.parametrize("how", ["in blocks", "one by one"])
+def test_a_learner_warns_once_when_it_is_played_beyond_its_horizon(name: str, how: str) -> None:
+    learner = made(name, DENSE, horizon=6)
+
+    def play(episodes: int) -> None:
+        losses = am.losses.Switching(DENSE.skeleton, period=2)
+        if how == "in blocks":
+            am.play(DENSE, losses, learner, episodes)
+            return
+        for t in range(episodes):
+            path = DENSE.sample(learner.policy, np.random.default_rng(t))
+            loss = losses.at(t)
+            learner.update(path, loss if learner.feedback == "full" else loss[path.transitions])
+
+    play(6)  # a warning is an error here
+    with pytest.warns(am.AdvMDPWarning, match=BEYOND) as caught:
+        play(20)
+    assert len(caught) == 1
+    play(5)
+    assert copy.copy(learner).episode == 31
+
+
+def test_without_a_horizon_nothing_is_warned_of() -> None:
+    for learner in (am.UCOREPS(DENSE.skeleton), am.FollowLeader(DENSE.skeleton)):
+        am.play(DENSE, am.losses.Switching(DENSE.skeleton, period=2), learner, 20)
+
+
+def test_a_checkpoint_beyond_the_horizon_is_warned_of_when_it_is_taken_up(tmp_path: Path) -> None:
+    losses = am.losses.Switching(DENSE.skeleton, period=2)
+    for _ in range(2):
+        with pytest.warns(am.AdvMDPWarning, match=BEYOND) as caught:
+            am.play(DENSE, losses, made("UCOREPS", DENSE, 6), 9, checkpoint=tmp_path / "game.npz")
+        assert len(caught) == 1

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 import advmdp as am
 from advmdp import playing
 from advmdp.regret import marks
+from tests.damage import forge
 from tests.strategies import build_mdp
 
 MDP = build_mdp([1, 2, 3, 1], np.random.default_rng(1), 3, zeros=True)
@@ -336,21 +337,37 @@ def test_a_checkpoint_with_odd_arrays_is_refused_before_a_kernel_sees_them(
 ) -> None:
     path = tmp_path / "game.npz"
     am.play(MDP, SWITCHING, learner(), 20, checkpoint=path)
-    with np.load(path) as archive:
-        arrays = {**archive, name: array}
-    np.savez(path, **arrays)
-    with pytest.raises(am.InputError):
+    forge(path, lambda about, arrays: arrays.update({name: array}))
+    with pytest.raises(am.CheckpointError, match=f"game.npz, .*{name.removeprefix('state/')}"):
         am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
 
 
-def test_a_checkpoint_with_an_odd_ledger_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda about: about["ledger"]["lines"][3].update(loss=""), "ledger, the line of episode 4, loss: ''"),
+        (lambda about: about["ledger"]["lines"][3].update(loss=10**400), "line of episode 4, loss: 1000"),
+        (lambda about: about["ledger"]["lines"][3].update(epochs=1e308), "line of episode 4, epochs: 1e.308"),
+        (lambda about: about["ledger"]["lines"][3].update(more=1.0), "the line of episode 4: .*more"),
+        (lambda about: about["ledger"]["lines"][3].pop("comparator"), "the line of episode 4: .*comparator"),
+        (
+            lambda about: about["ledger"]["lines"].reverse(),
+            "line of episode 18: 18; expected a whole number, 21 or",
+        ),
+        (lambda about: about["ledger"].update(paid=float("nan")), "ledger, paid: nan"),
+        (lambda about: about["ledger"].update(episodes=10**400), "episodes: 1000"),
+        (lambda about: about["ledger"].update(episodes=3), "total: sums of losses out of range; expected from 0 to 3"),
+        (lambda about: about["ledger"].pop("gap"), "something missing or odd .KeyError: 'gap'"),
+        (lambda about: about.update(ledger=[]), "something missing or odd"),
+        (lambda about: about.update(started=-1), "started: -1"),
+        (lambda about: about.update(policies=[7]), "policies: those of 0 episodes"),
+    ],
+)
+def test_a_checkpoint_with_an_odd_ledger_is_refused(tmp_path: Path, change, message: str) -> None:
     path = tmp_path / "game.npz"
     am.play(MDP, SWITCHING, learner(), 20, checkpoint=path)
-    with np.load(path) as archive:
-        arrays = {**archive}
-    text = arrays["about"].tobytes().replace(b'"loss": ', b'"loss": "", "more": ', 1)
-    np.savez(path, **{**arrays, "about": np.frombuffer(text, np.uint8)})
-    with pytest.raises(am.InputError, match="something missing or odd"):
+    forge(path, lambda about, arrays: change(about))
+    with pytest.raises(am.CheckpointError, match=message):
         am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
 
 
@@ -441,3 +458,78 @@ def test_the_curve_has_the_mean_radius_of_section_4_1(scale: float) -> None:
     assert (
         am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), 5).curve["radius"].null_count() == 5
     )
+
+
+FORKED = """
+import os
+import polars as pl
+import advmdp as am
+from advmdp.integrations.gymnasium import AdversarialEnv
+
+mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
+sk = mdp.skeleton
+losses = am.losses.Switching(sk, period=3)
+
+def account():
+    env = AdversarialEnv(mdp, losses)
+    env.reset()
+    for _ in range(sk.num_layers):
+        env.step(0)
+    return env.account().curve
+
+def curves():
+    criteria = None, am.Risk(0.5, 1.5)
+    played = [am.play(mdp, losses, am.UCOREPS(sk, 30, criterion=c), 30).curve for c in criteria]
+    return [frame.to_dict(as_series=False) for frame in (*played, account())]
+
+pl.DataFrame({"a": [1, 2]}).select(b=pl.col("a") + 1, c=pl.col("a") * 2)  # Polars has its threads now
+before = curves()
+child = os.fork()
+if child == 0:
+    os._exit(0 if curves() == before else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def run_with_children(code: str, seconds: float = 120.0) -> str:
+    """What a script prints; one that hangs is ended with its children, and fails the test."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+    ) as script:
+        try:
+            return script.communicate(timeout=seconds)[0].strip()
+        finally:
+            if script.poll() is None:
+                os.killpg(script.pid, signal.SIGKILL)
+
+
+def test_a_forked_process_plays_the_same_game() -> None:
+    assert run_with_children(FORKED) == "0"
+
+
+THREADED = """
+import os
+import advmdp as am
+
+mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
+losses = am.losses.Switching(mdp.skeleton, period=3)
+
+def played(threads):
+    return am.play(mdp, losses, am.UCOREPS(mdp.skeleton, 30, threads=threads), 30).regret
+
+before, made = played(2), am.UCOREPS(mdp.skeleton, 30, threads=2)
+child = os.fork()
+if child == 0:
+    good = played(1) == before
+    for play in (lambda: played(2), lambda: am.play(mdp, losses, made, 30).regret):
+        try:
+            good = good and play() == before  # threads of another kind than OpenMP's outlive a fork
+        except am.AdvMDPError as error:
+            good = good and "spawn" in str(error)
+    os._exit(0 if good else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_threads_in_a_forked_process_work_or_are_refused() -> None:
+    assert run_with_children(THREADED) == "0"

@@ -355,3 +355,49 @@ def _threads() -> list[str]:
     from advmdp.experiments.engines import THREADS
 
     return [os.environ[name] for name in THREADS] + [str(numba.get_num_threads())]
+
+
+def listening() -> dict[str, str]:
+    """By address and port, which of this process and those that come from it listen there."""
+    sockets = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A":
+                sockets[f"socket:[{inode}]"] = local
+    found = {}
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and comes_from_here(int(process.name)):
+                for handle in (process / "fd").iterdir():
+                    if (where := os.readlink(handle)) in sockets:
+                        found[sockets[where]] = (process / "comm").read_text().strip()
+        except OSError:  # it ended while we looked
+            continue
+    return found
+
+
+def comes_from_here(process: int) -> bool:
+    while process > 1 and process != os.getpid():
+        process = parent(process)
+    return process == os.getpid()
+
+
+LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+"""127.0.0.1, and the same as an address of IPv6, and ::1, as /proc writes them."""
+
+
+@pytest.mark.parametrize("address", [None, "local"])
+def test_a_cluster_of_our_own_listens_on_this_machine_alone(tmp_path, address):
+    before, seen = listening(), {}
+
+    class Looking(list[Event]):
+        def append(self, event: Event) -> None:
+            seen.update({place: who for place, who in listening().items() if place not in before})
+
+    spec = SPEC.model_copy(update={"seeds": (0,), "horizons": (1000,)})
+    assert run_experiment(spec, tmp_path / "out", engine=watched(make_engine(address), Looking())).good
+    assert {"gcs_server", "raylet"} <= set(seen.values())
+    assert any(who.startswith("ray::") for who in seen.values())  # a worker
+    assert {place: who for place, who in seen.items() if place.split(":")[0] not in LOOPBACK} == {}
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ

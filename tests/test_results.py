@@ -14,6 +14,7 @@ import pytest
 import advmdp as am
 from advmdp.experiments.results import SETTING
 from advmdp.experiments.spec import checked_spec
+from tests.damage import unsealed
 from tests.stores import FAILED, HTML, WHY, Played, make_store, small_spec
 
 
@@ -194,13 +195,18 @@ def test_curves_cut_short_and_odd_manifests_are_named(store: Path, tmp_path: Pat
     shutil.copytree(store, copy)
     name = am.Results(copy).runs["folder"][7]
     curve, manifest = copy / "runs" / name / "curve.parquet", copy / "runs" / name / "manifest.json"
+    whole = manifest.read_bytes()
     manifest.write_text("{}")
     with pytest.raises(am.InputError, match=name):
         am.Results(copy).manifest(name)
     frame = pl.read_parquet(curve)
-    for less in (frame[:-1], frame[2:], frame.clear()):
+    for less in (frame[:-1], frame[2:], frame.clear(), frame.with_columns(loss=pl.lit("text"))):
         less.write_parquet(curve)
-        with pytest.raises(am.InputError, match=r"curve\.parquet"):
+        manifest.write_bytes(whole)
+        with pytest.raises(am.InputError, match=r"curve\.parquet: a file that does not have its checksum"):
+            _ = am.Results(copy).runs
+        unsealed(manifest)
+        with pytest.raises(am.InputError, match=r"curve\.parquet|curves with loss of type String"):
             _ = am.Results(copy).runs
 
 

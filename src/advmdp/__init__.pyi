@@ -15,6 +15,8 @@ from .criteria import TotalLoss as TotalLoss
 from .criteria import WorstCase as WorstCase
 from .criteria import criterion_from as criterion_from
 from .errors import AdvMDPError as AdvMDPError
+from .errors import AdvMDPWarning as AdvMDPWarning
+from .errors import CheckpointError as CheckpointError
 from .errors import EmptySetError as EmptySetError
 from .errors import InputError as InputError
 from .errors import ModelError as ModelError

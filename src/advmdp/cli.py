@@ -119,6 +119,10 @@ def run(
         bool, typer.Option("--dry-run", help="Say what would run, how long, and how much disk.")
     ] = False,
     checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints of a run.")] = 20.0,
+    allow_import: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE", help="A module whose code the spec may name; it runs with your rights."),
+    ] = None,
 ) -> None:
     """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
     with _told_plainly():
@@ -127,7 +131,7 @@ def run(
         if dry_run:
             from advmdp.experiments import command
 
-            command.plan(spec, out, jobs or 1, Console())
+            command.plan(spec, out, jobs or 1, allow_import or (), Console())
             return
         from advmdp.experiments.engines import remembered, unswept
 
@@ -138,7 +142,7 @@ def run(
             stop_if_asked()
             good = command.play(
                 spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=opened,
-                checkpoint_seconds=checkpoint_every, console=Console(stderr=True),
+                checkpoint_seconds=checkpoint_every, allow_import=allow_import or (), console=Console(stderr=True),
             )  # fmt: skip
         if not good:
             raise typer.Exit(1)

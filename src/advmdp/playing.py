@@ -21,14 +21,15 @@ from functools import cached_property
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, expect, frozen, taken, whole
+from advmdp.arrays import MOST, FloatArray, check_like, expect, frozen, whole
 from advmdp.criteria import Criterion, TotalLoss
-from advmdp.errors import InputError
+from advmdp.errors import CheckpointError, InputError, StorageError
 from advmdp.files import path_of, read_archive, write_archive
 from advmdp.hindsight import Comparator, Played, comparators, total_comparator
 from advmdp.learners.base import Feedback, Learner, fitting
@@ -36,18 +37,22 @@ from advmdp.learners.episode import checked_losses, make_block, make_world
 from advmdp.losses import Losses, Stochastic
 from advmdp.mdp import MDP, Trajectory, sample_path
 from advmdp.occupancy_measures import occupancy
-from advmdp.regret import Ledger, marks
+from advmdp.policy import checked_policy
+from advmdp.regret import LINE, Ledger, curve, marks
 from advmdp.streams import stream_key, uniforms
 
 __all__ = ["Game", "play"]
 
-KIND, VERSION = "game", 1
+KIND, VERSION = "game", 2
 ENTRIES = 2**19
 """A block holds at most so many losses at once: 4 MB."""
 LONGEST = 8192
 """And at most so many episodes, so that progress shows and checkpoints are not far apart."""
 SECONDS = 20.0
 """Between checkpoints."""
+PART = 2**20
+"""Bytes of a file of policies that are read at once."""
+AGAIN = " (delete it to begin again)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +114,8 @@ def play(
 
     With ``checkpoint``, a file, the game is saved every ``checkpoint_seconds`` and when it is interrupted (Ctrl-C), and
     the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
-    on.  A file of another game is refused.  The learner is handed over as it was made and is moved on by playing.
+    on.  A file that is damaged, or of another game, is refused (:class:`advmdp.CheckpointError`).  The learner is
+    handed over as it was made and is moved on by playing.
 
     The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
     ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
@@ -187,6 +193,7 @@ class _Match:
         for one in self._criteria:
             one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
         self._started = learner.episode
+        self._criterion_shown = self.criterion.shown
         self._described = {key: value for key, value in learner.description().items() if key != "episode"}
         self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
         self.path = path
@@ -216,7 +223,7 @@ class _Match:
             "world": _hash(*(array.tobytes() for array in world)),
             "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), seen.tobytes()),
             "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
-            "criterion": _hash(repr(self.criterion).encode(), *(array.tobytes() for array in told)),
+            "criterion": _hash(self._criterion_shown.encode(), *(array.tobytes() for array in told)),
             "seed": f"{self.seed}",
         }
 
@@ -307,60 +314,57 @@ class _Match:
         return out
 
     def _mark(self) -> None:
-        """The ledger's line, with the comparator where that costs next to nothing."""
+        self.ledger.mark(**self._account())
+
+    def _account(self) -> dict[str, float]:
+        """What a line of the ledger says of the learner, with the comparator where that costs next to nothing."""
         more = {"epochs": float(self.learner.epochs)}
         if (rows := self.learner.rows) is not None:
             more["radius"] = float(rows.radii(self.mdp.skeleton).mean())
         if self.criterion == TotalLoss():
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
-        self.ledger.mark(**more)
+        return more
 
     def game(self, episodes: int, gap: float, at_end: bool, progress: bool | Callable[[float], None]) -> Game:
         """The account of the game up to its end."""
         if self.ledger.episodes > episodes:
             given = f"{episodes}, but {self.ledger.episodes} are played"
             raise InputError("episodes", given, f"{self.ledger.episodes} or more, or another checkpoint")
-        lines = pl.DataFrame(self.ledger.lines)
+        lines = self.ledger.lines
+        values: list[float | None]
+        gaps: list[float | None]
         if self.criterion == TotalLoss():
             best = total_comparator(self.mdp, self.ledger.total[:, 0], episodes)
-            lines = lines.with_columns(comparator_gap=pl.lit(0.0))
+            values, gaps = [line["comparator"] for line in lines], [0.0] * len(lines)
         else:
             source = self.losses if self.losses.memory == 0 else Played(self.losses, self.policies)
-            prefixes = [episodes] if at_end else lines["episode"].cast(pl.Int64).to_list()
+            prefixes = [episodes] if at_end else [int(line["episode"]) for line in lines]
             with _shown(progress is True, 1, "comparator") as show:
                 found = comparators(self.mdp, source, self.criterion, prefixes, gap=gap, progress=show)
             best = found[-1]
-            empty = [None] * (len(lines) - len(found))
-            columns = {"comparator": [one.value for one in found], "comparator_gap": [one.gap for one in found]}
-            lines = lines.with_columns(
-                **{name: pl.Series([*empty, *values], dtype=pl.Float64) for name, values in columns.items()}
-            )
-        return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, self._curve(lines), best)
+            rest = [None] * (len(lines) - len(found))
+            values, gaps = [*rest, *(one.value for one in found)], [*rest, *(one.gap for one in found)]
+        bounds = map(self._bound, (int(line["episode"]) for line in lines))
+        known = zip(lines, values, gaps, bounds, strict=True)
+        frame = curve([line | {"comparator": v, "comparator_gap": g, "bound": b} for line, v, g, b in known])
+        return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, frame, best)
 
-    def _curve(self, lines: pl.DataFrame) -> pl.DataFrame:
-        loss, believed, best = pl.col("loss"), pl.col("believed"), pl.col("comparator")
-        # The guarantee is of no other criterion, of no other losses, and of a learner that begins.
-        ours = self.criterion == self.learner.criterion and self._started == 0
+    @property
+    def _bound(self) -> Callable[[int], float]:
+        """The guarantee, which is of no other criterion, of no other losses, and of a learner that begins."""
         kinds = {"arbitrary"} | ({"oblivious"} if self.losses.memory == 0 else set())
         kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
-        ours = ours and self.learner.assumes in kinds
-        bounds = [self.learner.bound(int(t)) if ours else inf for t in lines["episode"]]
-        bound = pl.Series("bound", bounds, dtype=pl.Float64)
-        radius = pl.col("radius") if "radius" in lines.columns else pl.lit(None, pl.Float64)
-        return lines.with_columns(bound).select(
-            pl.col("episode").cast(pl.Int64), loss, best, regret=loss - best, regret_approximation=loss - believed,
-            regret_online=believed - best, bound=pl.col("bound"), epochs=pl.col("epochs").cast(pl.Int64),
-            radius=radius, projection_gap=pl.col("projection_gap"), comparator_gap=pl.col("comparator_gap"),
-        )  # fmt: skip
+        ours = self.criterion == self.learner.criterion and self._started == 0 and self.learner.assumes in kinds
+        return self.learner.bound if ours else lambda episodes: inf
 
     def save(self) -> None:
         assert self.path is not None
         numbers, arrays = self.ledger.state()
         recent = self.policies if isinstance(self.policies, dict) else {}
-        if isinstance(self.policies, _PolicyLog):
-            self.policies.sync()
         about = {"kind": KIND, "version": VERSION, "identity": self.identity, "started": self._started}
         about |= {"ledger": numbers, "policies": sorted(recent)}
+        if isinstance(self.policies, _PolicyLog):
+            about |= {"policy_log": self.policies.sync()}
         kept = {f"state/{name}": array for name, array in self.learner.state().items()}
         kept |= {"policies": np.array([recent[t] for t in sorted(recent)])}
         write_archive(self.path, about, {**arrays, **kept})
@@ -368,28 +372,44 @@ class _Match:
     def load(self) -> None:
         """Take the game up from its checkpoint."""
         assert self.path is not None
-        path = self.path
-        about, arrays = read_archive(path, KIND, VERSION)
+        where = f"{self.path}"
         try:
-            ledger, started = Ledger.of(about["ledger"], arrays), whole("started", about["started"], 0)
-            other = [name for name, value in self.identity.items() if about["identity"].get(name) != value]
-            # The learner may be as it was made, or the one that was interrupted.
-            if not other and self._started not in (started, started + whole("episodes", ledger.episodes, 0)):
-                other = ["learner"]
-            if other:
-                given = f"the checkpoint of another game, with another {' and another '.join(other)}"
-                raise InputError(f"{path}", given, "one of this game (delete it to begin again)")
-            taken(self.ledger.total, ledger.total, "total")
-            if isinstance(self.policies, dict):
-                self.policies = dict(zip(about["policies"], arrays["policies"], strict=True))
-            self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            given = f"a game with something missing or odd ({error})"
-            raise InputError(f"{path}", given, "one as it was saved (delete it to begin again)") from None
+            self._take_up(*read_archive(self.path, KIND, VERSION))
+        except InputError as error:
+            expected = error.expected.removesuffix(AGAIN) + AGAIN
+            place = error.where if where in error.where else f"{where}, {error.where}"
+            raise CheckpointError(place, error.given, expected) from None
+        except Exception as error:  # whatever is made of a game that is none
+            given = f"a game with something missing or odd ({type(error).__name__}: {error})"
+            raise CheckpointError(where, given, f"one as it was saved{AGAIN}") from error
+
+    def _take_up(self, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what a checkpoint holds, which is checked first."""
+        check_like(self.ledger.total, arrays["total"], "total")
+        ledger = Ledger.of(about["ledger"], arrays["total"], LINE | self._account().keys())
+        started = whole("started", about["started"], 0, MOST)
+        other = [name for name, value in self.identity.items() if about["identity"].get(name) != value]
+        # The learner may be as it was made, or the one that was interrupted.
+        if not other and self._started not in (started, started + ledger.episodes):
+            other = ["learner"]
+        if other:
+            given = f"the checkpoint of another game, with another {' and another '.join(other)}"
+            raise InputError(f"{self.path}", given, "one of this game")
+        if isinstance(self.policies, _PolicyLog):
+            self.policies.take_up(ledger.episodes, about.get("policy_log"))
+        else:
+            self.policies = self._recent(about["policies"], arrays["policies"], ledger.episodes)
+        self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
+        checked_policy(self.mdp.skeleton, self.learner.policy)
         self.ledger, self._started = ledger, started
         self.learner.episode = started + ledger.episodes
+
+    def _recent(self, episodes: list[int], policies: NDArray[Any], played: int) -> dict[int, FloatArray]:
+        """The last few policies, for losses that answer to them."""
+        expected = list(range(max(0, played - self.losses.memory), played))
+        if episodes != expected or len(policies) != len(expected):
+            raise InputError("policies", f"those of {len(policies)} episodes, {episodes}", f"of episodes {expected}")
+        return {t: checked_policy(self.mdp.skeleton, policy) for t, policy in zip(episodes, policies, strict=True)}
 
 
 def _hash(*parts: bytes) -> str:
@@ -423,19 +443,20 @@ class _PolicyLog:
 
     def __init__(self, pairs: int, path: Path | None) -> None:
         self._width = 8 * pairs
+        self._digest = hashlib.sha256()
         self.path = path
         if path is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (open for as long as the game)
         else:
-            try:
-                path.touch()
-                self._file = open(path, "r+b")  # noqa: SIM115
+            try:  # not through a link, which may lead to somebody's file
+                self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
             except OSError as error:
-                raise InputError(f"{path}", f"{error.strerror}", "a file that can be written") from None
+                raise StorageError(f"{path}", f"{error.strerror}", "a file that can be written") from None
 
     def __setitem__(self, t: int, policy: FloatArray) -> None:
         self._file.seek(t * self._width)
         self._file.write(policy.tobytes())
+        self._digest.update(policy.tobytes())  # episodes come in order
 
     def __getitem__(self, t: int) -> FloatArray:
         self._file.seek(t * self._width)
@@ -448,9 +469,21 @@ class _PolicyLog:
     def close(self) -> None:
         self._file.close()
 
-    def sync(self) -> None:
+    def sync(self) -> str:
+        """Write what is not written yet; gives the checksum of all policies up to now."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        return self._digest.hexdigest()
+
+    def take_up(self, episodes: int, checksum: object) -> None:
+        """Go on after so many episodes, whose policies must have the checksum (a game of version 1 has none)."""
+        left = episodes * self._width
+        self._file.seek(0)
+        while left > 0 and (part := self._file.read(min(left, PART))):
+            self._digest.update(part)
+            left -= len(part)
+        if left > 0 or checksum not in (None, self._digest.hexdigest()):
+            raise InputError(f"{self.path}", "other policies", "those that were written with the checkpoint")
 
 
 @contextmanager

@@ -11,17 +11,25 @@ blocks these come in, so the ledger is the same to the bit however a game was cu
 :func:`marks`, twenty to a decade.
 """
 
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
+from advmdp.arrays import MOST, FloatArray, real, whole
+from advmdp.errors import InputError
 
-__all__ = ["Ledger", "marks"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["LINE", "Ledger", "curve", "marks"]
 
 PER_DECADE = 20
+LINE = {"episode", "loss", "believed", "projection_gap"}
+"""What every line has; a game adds what it marks."""
 
 
 def marks(episodes: int) -> NDArray[np.int64]:
@@ -29,6 +37,27 @@ def marks(episodes: int) -> NDArray[np.int64]:
     decades = np.arange(int(np.ceil(PER_DECADE * np.log10(episodes + 1))) + 1)
     grid = np.round(10.0 ** (decades / PER_DECADE)).astype(np.int64)
     return np.unique(np.append(grid[grid < episodes], episodes))
+
+
+def curve(lines: Sequence[Mapping[str, float | None]]) -> "pl.DataFrame":
+    """The lines of a game as a frame: what is missing is empty, regret and its two parts are worked out.
+
+    Column by column: an expression waits for the threads of Polars, and a process that was forked has none of them.
+    """
+    import polars as pl
+
+    def column(name: str) -> pl.Series:
+        return pl.Series([line.get(name) for line in lines], dtype=pl.Float64)
+
+    loss, believed, best = column("loss"), column("believed"), column("comparator")
+    return pl.DataFrame(
+        {
+            "episode": column("episode").cast(pl.Int64), "loss": loss, "comparator": best, "regret": loss - best,
+            "regret_approximation": loss - believed, "regret_online": believed - best, "bound": column("bound"),
+            "epochs": column("epochs").cast(pl.Int64), "radius": column("radius"),
+            "projection_gap": column("projection_gap"), "comparator_gap": column("comparator_gap"),
+        }
+    )  # fmt: skip
 
 
 @dataclass
@@ -62,9 +91,25 @@ class Ledger:
         return numbers, {"total": self.total}
 
     @classmethod
-    def of(cls, numbers: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Ledger":
-        """What :meth:`state` gave."""
-        for line in numbers["lines"]:
-            if not all(isinstance(value, int | float) for value in line.values()):
-                raise ValueError(f"a line {line}")
-        return cls(total=arrays["total"], **numbers)
+    def of(cls, numbers: dict[str, Any], total: FloatArray, columns: Set[str]) -> "Ledger":
+        """What :meth:`state` gave, with these columns in each line; what no game leads to is refused."""
+        episodes, lines = whole("episodes", numbers["episodes"], 0, MOST), numbers["lines"]
+        sums = {name: _finite(f"ledger, {name}", numbers[name]) for name in ("paid", "believed", "gap")}
+        if not ((total >= 0.0) & (total <= episodes)).all():
+            raise InputError("total", "sums of losses out of range", f"from 0 to {episodes}, one for each episode")
+        before = 0
+        for line in lines:
+            where = f"ledger, the line of episode {line.get('episode')}"
+            if line.keys() != columns:
+                raise InputError(where, ", ".join(line), ", ".join(columns))
+            for name, value in line.items():
+                _finite(f"{where}, {name}", value, MOST if name == "epochs" else inf)
+            before = whole(where, line["episode"], before + 1, episodes)
+        return cls(total=total, episodes=episodes, lines=lines, **sums)
+
+
+def _finite(where: str, value: object, most: float = inf) -> float:
+    number = real(value)
+    if not isfinite(number) or abs(number) > most:
+        raise InputError(where, f"{value!r}", f"a finite number{'' if most == inf else f', at most {most:g}'}")
+    return number

@@ -86,7 +86,7 @@ def read_file(path: str, labels: Sequence[Sequence[str]]) -> Recording:
         rows = _copied(path, frame, count)
         while _is_csv(path) and len(rows) and not np.isfinite(rows[-1]).any() and _blank(frame, len(rows) - 1):
             rows = rows[:-1]
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         given = f"unreadable ({str(error).splitlines()[0]})"
         raise InputError(path, given, "a CSV file with a header line and complete rows, or a Parquet file") from None
     if not len(rows):

@@ -1,9 +1,11 @@
 """What a criterion is, those of the paper's examples, and their sums: tables of terms, which files can hold."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Literal
 
 import numpy as np
@@ -53,6 +55,17 @@ class Criterion(ABC):
     def terms(self) -> FloatArray | None:
         """Rows (kind, weight, alpha, c) for :func:`evaluate_terms`; None for a criterion that lives in Python."""
         return None
+
+    def __repr__(self) -> str:
+        """Its class and its public attributes, for a class that says nothing of its own."""
+        derived = {name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)}
+        told = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in derived}
+        return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in told.items())})"
+
+    @property
+    def shown(self) -> str:
+        """What it is known by in files: its ``repr``, without the addresses in it, which differ between processes."""
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self))
 
     def description(self) -> dict[str, list[list[str | float]]] | None:
         """The terms as plain data for a file, which :func:`criterion_from` reads; None where there are none."""
@@ -208,6 +221,13 @@ def _part(row: object, where: str) -> tuple[float, Criterion]:
     if (alpha, c) != (1.0, 1.0):
         raise InputError(where, f"alpha {alpha!r} and c {c!r}", f"1 and 1 for '{name}'")
     return factor, TotalLoss() if name == "total" else WorstCase()
+
+
+def _told(value: object) -> str:
+    """A value in a ``repr``; long arrays would be cut short there."""
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} of shape {value.shape}, {sha256(value.tobytes()).hexdigest()[:16]}>"
+    return repr(value)
 
 
 def _parts(criterion: Criterion) -> tuple[tuple[float, Criterion], ...]:

@@ -2,6 +2,7 @@
 
 import inspect
 import signal
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -33,12 +34,12 @@ TABLES = {"worlds": "worlds", "losses": "losses", "criteria": "criterion"}
 """Where in a spec these kinds stand."""
 
 
-def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
+def plan(path: Path, out: Path, jobs: int, allow_import: Sequence[str], console: Console) -> None:
     """What would run, how long it would take, and how much disk."""
     spec = read_spec(path)
+    runs, store = runs_of(spec, allow_import), Store(out)
     with console.status("trying out the spec"):
-        check(spec)
-    runs, store = runs_of(spec), Store(out)
+        check(spec, runs)
     states = [store.state(run) for run in runs]
     todo = [run for run, state in zip(runs, states, strict=True) if state != "finished"]
     table = Table(title=f"{escape(spec.name)}: {plural(len(runs), 'run')}")
@@ -64,7 +65,7 @@ def plan(path: Path, out: Path, jobs: int, console: Console) -> None:
 
 def play(
     path: Path, out: Path, *, jobs: int, resume: bool, fail_fast: bool, engine: Engine, checkpoint_seconds: float,
-    console: Console,
+    allow_import: Sequence[str], console: Console,
 ) -> bool:  # fmt: skip
     """Play it, and say what became of it; whether every run has its result."""
     spec = read_spec(path)
@@ -72,7 +73,7 @@ def play(
     try:
         summary = run_experiment(
             spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine, console=console,
-            checkpoint_seconds=checkpoint_seconds,
+            checkpoint_seconds=checkpoint_seconds, allow_import=allow_import,
         )  # fmt: skip
     except KeyboardInterrupt:
         console.print(f"stopped; the same command with --resume goes on from the checkpoints in {escape(str(out))}")

@@ -72,12 +72,13 @@ Engine = Callable[[int], AbstractContextManager[Player]]
 
 def play_task(task: Task, show: Callable[[float], None]) -> Event:
     """Play it here; an error is kept beside the run, and told."""
-    from advmdp.experiments.runs import TRACEBACK, Run, play_run
+    from advmdp.experiments.runs import TRACEBACK, Run, make_folder, play_run
     from advmdp.experiments.store import lock
+    from advmdp.files import write_bytes
 
     folder = Path(task.folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with lock(folder, wait=True):  # a process that outlived its parent may still be at it
             play_run(Run.from_json(task.run), folder, show, task.checkpoint_seconds)
     except StorageError as error:
@@ -87,8 +88,8 @@ def play_task(task: Task, show: Callable[[float], None]) -> Event:
     except Exception as error:  # anything at all: the other runs go on
         text = traceback.format_exc()
         try:
-            (folder / TRACEBACK).write_text(text)
-        except OSError as also:
+            write_bytes(folder / TRACEBACK, text.encode("utf-8", "replace"))
+        except StorageError as also:
             text += f"\n(and the traceback could not be written: {also})"
         return Event(task.number, "failed", why=f"{type(error).__name__}: {error}")
     return Event(task.number, "finished")
@@ -136,6 +137,7 @@ def _played(workers: list[_Worker], jobs: int, tasks: Sequence[Task]) -> Generat
 def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths: dict[int, int]) -> Iterator[Event]:
     """What a process says; or that it says nothing more."""
     from advmdp.experiments.runs import TRACEBACK
+    from advmdp.files import write_bytes
 
     task = worker.task
     assert task is not None
@@ -151,8 +153,8 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
         code = worker.process.exitcode or 0
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         why = f"its process died {LIVES} times, the last time by {name}"
-        with suppress(OSError):
-            (Path(task.folder) / TRACEBACK).write_text(f"{why}\n")
+        with suppress(StorageError):
+            write_bytes(Path(task.folder) / TRACEBACK, f"{why}\n".encode())
         yield Event(task.number, "failed", why=why)
         return
     if event.kind in ("finished", "failed", "storage"):

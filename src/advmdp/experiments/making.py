@@ -35,7 +35,6 @@ from advmdp.experiments.spec import (
     WorldSpec,
     WorstCaseSpec,
 )  # fmt: skip
-from advmdp.files import DAMAGE
 from advmdp.losses import Losses
 from advmdp.mdp import MDP
 from advmdp.scenarios import make_scenario, scenario_packages
@@ -55,13 +54,17 @@ class World:
     own_criterion: Criterion | None = None
 
 
-def make_world(world: WorldSpec, seed: int) -> World:
-    """The world; ``seed`` is that of the run, for what the spec left open."""
-    return _made(world.model_dump_json(), seed if isinstance(world, RandomWorld) else 0)
+def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> World:
+    """The world; ``seed`` is that of the run, for what the spec left open.
+
+    A spec may come from anyone, so code that it names is imported only if it is in one of the modules of
+    ``allow_import``.
+    """
+    return _made(world.model_dump_json(), seed if isinstance(world, RandomWorld) else 0, allow_import)
 
 
 @lru_cache(maxsize=1)
-def _made(text: str, seed: int) -> World:
+def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
     """Learners of a spec meet the same world one after the other, and a large one takes long to make."""
     world = WORLD.validate_json(text)
     if isinstance(world, RandomWorld):
@@ -72,7 +75,7 @@ def _made(text: str, seed: int) -> World:
         found = make_scenario(world.name, **world.parameters, **file)
         return World(found.mdp, found.losses_from, found.criterion)
     if isinstance(world, GymnasiumWorld):
-        return _environment(world)
+        return _environment(world, allow_import)
     return World(_expanded(world))
 
 
@@ -136,13 +139,13 @@ def _expanded(world: ExpandedWorld) -> MDP:
             transition = archive["transition"]
     except InputError:
         raise
-    except DAMAGE as error:
+    except Exception as error:  # whatever NumPy makes of a file that is none
         raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None
     return time_expand(transition, world.steps, world.initial).mdp
 
 
-def _environment(world: GymnasiumWorld) -> World:
+def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
     from advmdp.integrations.gymnasium import make_environment, tabular_model
 
-    model = tabular_model(make_environment(world.id, **world.options), world.steps)
+    model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
     return World(model.mdp, lambda seed: model.losses)

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import advmdp
 from advmdp.errors import InputError, StorageError
 from advmdp.experiments.engines import THREADS, Engine, Event, Task, play_task
-from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK, Run, tidy
+from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK, Run, make_folder, tidy
 from advmdp.experiments.spec import FilePart
 from advmdp.experiments.store import INDEX, lock
 from advmdp.files import write_bytes
@@ -101,13 +101,15 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
+    own = address in (None, "local")
     ours = {"num_cpus": jobs, "include_dashboard": False, "object_store_memory": STORE}
     on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(
-            address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL,
-            **(ours if address is None else {}),
-        )  # fmt: skip
+        with _only_here() if own else nullcontext():
+            ray.init(
+                address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL,
+                **(ours if own else {}),
+            )  # fmt: skip
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError("--address", f"{address} ({error})", EXPECTED) from None
     if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
@@ -117,6 +119,27 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
             yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _only_here() -> Iterator[None]:
+    """A cluster that is started in here listens on the loopback address: whoever reaches Ray's ports can run code.
+
+    Ray puts the address of the network in the place of 127.0.0.1, wherever that is given, unless it was told that this
+    is a system where it makes no clusters; it reads that from the environment, and keeps it.
+    """
+    from ray._private import ray_constants
+
+    name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
+    said = os.environ.get(name)
+    os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        os.environ.pop(name)
+        if said is not None:
+            os.environ[name] = said
 
 
 @contextmanager
@@ -250,7 +273,7 @@ def _kept(event: Event, task: Task, files: Mapping[str, bytes]) -> Event:
     if not files:
         return event
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with lock(folder, wait=True):
             for name in SENT:
                 if name in files and not (folder / MANIFEST).exists():

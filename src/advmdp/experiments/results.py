@@ -7,9 +7,9 @@ Learners are compared seed by seed, in the same world against the same losses, w
 both.  Below about ten seeds such intervals are too narrow.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -18,15 +18,17 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from advmdp.arrays import FloatArray, whole
+from advmdp.arrays import LARGEST, MOST, FloatArray, whole
 from advmdp.errors import InputError
 from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
 from advmdp.experiments.store import INDEX, RUNS, state_of
-from advmdp.files import path_of
+from advmdp.files import path_of, read_table
 from advmdp.regret import marks
+from advmdp.tables import TOLERANCE
 
 __all__ = ["Results"]
 
+AGAIN = " (delete the folder of the run, and --resume plays it again)"
 LONGEST = 500
 """Characters of an error that are kept."""
 SETTING = ["world", "losses", "horizon"]
@@ -37,6 +39,10 @@ CURVES = (
     "projection_gap", "comparator_gap",
 )  # fmt: skip
 GAPS = ("projection_gap", "comparator_gap")
+SUMS = tuple(name for name in CURVES if name not in ("bound", "radius"))
+"""Columns that always have a number."""
+PARTS = ("root", "name", "spec", "_entries", "_played", "_manifests", "every_label")
+"""What a part of the results shares with the whole."""
 INDEXED = {
     "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
     "seed": int,
@@ -78,6 +84,7 @@ class Results:
         self.every_label = self.labels
         self._played: pl.DataFrame | None = None
         """The curves of games that are in no store."""
+        self._manifests: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def of_games(cls, games: Mapping[str, Sequence[Played]], world: str = "this", losses: str = "these") -> "Results":
@@ -99,7 +106,7 @@ class Results:
                 curves.append(game.curve.with_columns(folder=pl.lit(folder)))
         if not entries:
             raise InputError("games", "none", "one or more, by label")
-        found._entries, found._played = pl.DataFrame(entries), pl.concat(curves)
+        found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves), {}
         if (twice := found._entries.select(WHICH).is_duplicated()).any():
             label, seed = found._entries.filter(twice).select("label", "seed").row(0)
             raise InputError("games", f"two of '{label}' with seed {seed}", "one for each seed")
@@ -126,7 +133,7 @@ class Results:
             )
         found = self._played
         if found is None:
-            found = _read_curves([self.folder(name) / CURVE for name in there["folder"].unique(maintain_order=True)])
+            found = _read_curves([self._file(name, CURVE) for name in there["folder"].unique(maintain_order=True)])
         finite = pl.when(pl.col("bound").is_finite()).then("bound")
         self._check_marks(there, found)
         return (
@@ -169,9 +176,7 @@ class Results:
     def only(self, **chosen: Any) -> "Results":
         """The part where ``label``, ``world``, ``losses``, ``horizon``... are what is said, or one of a list."""
         part = object.__new__(Results)
-        part.__dict__.update(
-            {name: self.__dict__[name] for name in ("root", "name", "spec", "_entries", "_played", "every_label")}
-        )
+        part.__dict__.update({name: self.__dict__[name] for name in PARTS})
         for column, value in chosen.items():
             if column not in WHICH:
                 raise InputError("only", f"{column!r}", f"one of {', '.join(WHICH)}")
@@ -232,17 +237,32 @@ class Results:
 
     def manifest(self, name: str) -> dict[str, Any]:
         """What a finished run says of itself, by the name of its folder."""
-        path = self.folder(name) / MANIFEST
-        found = _read_json(path)
-        parts = ("run", "result", "world", "versions", "machine")
-        if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
-            raise InputError(f"{path}", "something missing or odd", "the manifest of a run as it was written")
-        return found
+        if name not in self._manifests:
+            path = self.folder(name) / MANIFEST
+            found = read_table(path)
+            if not _is_manifest(found):
+                raise InputError(
+                    f"{path}", "something missing or odd", f"the manifest of a run as it was written{AGAIN}"
+                )
+            self._manifests[name] = found
+        return self._manifests[name]
 
     def flow(self, name: str) -> pl.DataFrame | None:
         """The occupancy measures of a finished run; None for a world too large to have them written out."""
-        path = self.folder(name) / FLOW
-        return _read_parquet([path]) if path.exists() else None
+        about = self.manifest(name)
+        there = FLOW in about["files"] if "files" in about else (self.folder(name) / FLOW).exists()
+        return _read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None
+
+    def _file(self, name: str, file: str) -> Path:
+        """A file of a finished run, which must have the checksum that its manifest says; older ones say none."""
+        path, checksum = self.folder(name) / file, self.manifest(name).get("files", {}).get(file)
+        try:
+            right = checksum is None or checksum == sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{path}", f"{error.strerror}", f"the file as it was written{AGAIN}") from None
+        if not right:
+            raise InputError(f"{path}", "a file that does not have its checksum", f"the file as it was written{AGAIN}")
+        return path
 
     def __repr__(self) -> str:
         finished = int((self._entries["state"] == "finished").sum())
@@ -288,20 +308,38 @@ def _index(root: Path) -> dict[str, Any]:
         raise InputError(f"{root}", "no such folder" if not root.exists() else "no folder", expected)
     if not (root / INDEX).is_file():
         raise InputError(f"{root}", f"a folder without {INDEX}", expected)
-    index = _read_json(root / INDEX)
+    index = read_table(root / INDEX)
     runs, spec, name = index.get("runs"), index.get("spec"), index.get("name")
     good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
-    if not good or not all(_is_entry(entry, index["spec"]) for entry in index["runs"]):
+    good = good and all(_is_entry(entry, index["spec"]) for entry in index["runs"])
+    if not good or not all(map(_is_part, [*index["spec"]["worlds"], *index["spec"]["losses"]])):
         raise InputError(f"{root / INDEX}", "something missing or odd", "the index as it was written")
     return index
 
 
 def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
-    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in INDEXED.items()):
+    if not isinstance(entry, dict) or not all(type(entry.get(key)) is kind for key, kind in INDEXED.items()):
         return False
     places = ((spec.get("worlds"), entry["world"]), (spec.get("losses"), entry["losses"]))
     there = all(isinstance(parts, list) and 0 <= place < len(parts) for parts, place in places)
-    return there and Path(entry["folder"]).name == entry["folder"]
+    sane = 1 <= entry["horizon"] <= MOST and 0 <= entry["seed"] < 2**63
+    return there and sane and Path(entry["folder"]).name == entry["folder"] != ".."
+
+
+def _is_part(part: object) -> bool:
+    """Whether it may be a world or losses of a spec."""
+    return isinstance(part, dict) and isinstance(part.get("kind"), str)
+
+
+def _is_manifest(found: dict[str, Any]) -> bool:
+    """Whether a manifest has what is read of it."""
+    parts = ("run", "result", "world", "versions", "machine")
+    if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
+        return False
+    layers, files = found["world"].get("layers"), found.get("files", {})
+    sizes = isinstance(layers, list) and len(layers) > 1 and all(type(n) is int and n > 0 for n in layers)
+    said = "advmdp" in found["run"] and {"system", "processor"} <= found["machine"].keys()
+    return sizes and said and isinstance(files, dict)
 
 
 def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
@@ -333,28 +371,39 @@ def _short(value: object) -> str:
     return Path(value).name if isinstance(value, str) else "open" if value is None else f"{value}"
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        table = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}", f"a file that cannot be read ({error})", "JSON as it was written") from None
-    if not isinstance(table, dict):
-        raise InputError(f"{path}", f"a {type(table).__name__}", "a table in JSON, as it was written")
-    return table
-
-
 def _read_curves(paths: list[Path]) -> pl.DataFrame:
     frame = _read_parquet(paths)
-    if lacking := [name for name in ("episode", *CURVES) if name not in frame.columns]:
-        raise InputError(f"{paths[0].parent.parent}", f"curves without {lacking[0]}", "curves as they were written")
+    for name in ("episode", *CURVES):
+        kind = pl.Int64() if name in ("episode", "epochs") else pl.Float64()
+        if frame.schema.get(name) != kind:
+            given = f"curves with {name} of type {frame.schema.get(name)}"
+            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}, as curves are written")
+    whole = pl.all_horizontal((pl.col(*SUMS).abs() <= LARGEST).fill_null(False))
+    if len(odd := frame.filter(~whole)):
+        raise InputError(odd["path"][0], "sums that are missing or not finite", f"a curve as it was written{AGAIN}")
     return frame.with_columns(folder=pl.col("path").str.split("/").list.get(-2)).drop("path")
+
+
+def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
+    """The flow of a run, in a world of layers of these sizes."""
+    frame, states = _read_parquet([path]), sum(layers)
+    measure: tuple[pl.DataType, float] = (pl.Float64(), 1.0 + TOLERANCE)
+    ends = {"state": (pl.Int64(), states - 1.0), "successor": (pl.Int32(), states - 1.0)}
+    expected = {**ends, "q_learned": measure, "q_best": measure}
+    good = len(frame) >= states - 1
+    for name, (kind, most) in expected.items():
+        good = good and frame.schema.get(name) == kind and bool(frame[name].is_between(0, most).fill_null(False).all())
+    if not good:
+        said = f"the flow through {states} states as it was written{AGAIN}"
+        raise InputError(f"{path}", "something missing or odd", said)
+    return frame
 
 
 def _read_parquet(paths: list[Path]) -> pl.DataFrame:
     """All files at once; if that fails, one by one, to say which."""
     try:
         return pl.read_parquet(paths, include_file_paths="path", glob=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if len(paths) > 1:
             for path in paths:
                 _read_parquet([path])

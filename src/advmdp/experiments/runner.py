@@ -54,18 +54,20 @@ def run_experiment(
     engine: Engine = processes,
     console: Console | None = None,
     checkpoint_seconds: float = SECONDS,
+    allow_import: Sequence[str] = (),
 ) -> Summary:
     """Play every run of the spec that is not finished, into the folder ``out``.
 
     With ``resume`` the folder may hold earlier results: finished runs are kept, others go on from their checkpoint.
-    A run that fails keeps its traceback in its folder and the others go on, unless ``fail_fast``.
+    A run that fails keeps its traceback in its folder and the others go on, unless ``fail_fast``.  Code that the spec
+    names, such as that of an environment, must be in one of the modules or packages of ``allow_import``.
     """
-    runs, store = runs_of(spec), Store(out)
+    runs, store = runs_of(spec, allow_import), Store(out)
     at_once = min(whole("jobs", jobs, 1), sum(store.state(run) != "finished" for run in runs))
     told = console or Console(stderr=True)
     with remembered() as stop_if_asked, engine(at_once) as play_all:
         with told.status("trying out the spec"):
-            check(spec)  # while the engine starts
+            check(spec, runs)  # while the engine starts
         stop_if_asked()
         with store.locked():
             store.begin(spec, runs, resume)
@@ -96,10 +98,10 @@ def _followed(
     return failed
 
 
-def check(spec: Spec) -> None:
+def check(spec: Spec, runs: Sequence[Run]) -> None:
     """Make everything once, so that what does not fit is said before anything is played."""
     known: dict[str, Run] = {}
-    for run in runs_of(spec):
+    for run in runs:
         if (other := known.setdefault(run.identity, run)) is not run:
             at = [(r.learner.shown, place(spec.worlds, r.world), place(spec.losses, r.losses)) for r in (other, run)]
             one, two = (f"{label!r} in worlds.{i} with losses.{j}" for label, i, j in at)

@@ -8,7 +8,8 @@ A run has a folder of its own, readable by anything that reads Parquet and JSON:
 
     curve.parquet     cumulative loss, regret and its parts, bound, epochs, radii, at log-spaced episodes
     flow.parquet      for each transition: layer, state, action, successor, P, and q of the last and of the best policy
-    manifest.json     the run, its results, versions and machine; written last: a run with a manifest is finished
+    manifest.json     the run, its results, versions and machine, the checksums of the two files above and of itself;
+                      written last: a run with a manifest is finished
     checkpoint.npz    while it is being played
     traceback.txt     if it failed
 """
@@ -18,7 +19,7 @@ import inspect
 import json
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -33,15 +34,15 @@ from pydantic import TypeAdapter
 
 import advmdp
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
+from advmdp.errors import CheckpointError, StorageError
 from advmdp.experiments import making
 from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
-from advmdp.files import read_archive, write_bytes
+from advmdp.files import table_bytes, write_bytes
 from advmdp.learners.base import Learner, learner_class
 from advmdp.losses import Losses
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
-from advmdp.playing import KIND, SECONDS, VERSION, Game, play
+from advmdp.playing import SECONDS, Game, play
 
 __all__ = ["Run", "play_run", "runs_of"]
 
@@ -64,6 +65,8 @@ class Run:
     learner: LearnerSpec
     horizon: int
     seed: int
+    allow_import: tuple[str, ...] = ()
+    """Modules whose code the spec may name: a permission, which changes no result and is no part of the identity."""
 
     @cached_property
     def description(self) -> dict[str, Any]:
@@ -104,18 +107,18 @@ class Run:
     def to_json(self) -> str:
         """For another process; :meth:`from_json` reads it."""
         parts = {name: getattr(self, name).model_dump(mode="json") for name in ADAPTERS}
-        return json.dumps({**parts, "horizon": self.horizon, "seed": self.seed})
+        return json.dumps({**parts, "horizon": self.horizon, "seed": self.seed, "allow_import": self.allow_import})
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
         """What :meth:`to_json` wrote."""
         table = json.loads(text)
         parts = {name: adapter.validate_python(table[name]) for name, adapter in ADAPTERS.items()}
-        return cls(**parts, horizon=table["horizon"], seed=table["seed"])
+        return cls(**parts, horizon=table["horizon"], seed=table["seed"], allow_import=tuple(table["allow_import"]))
 
     @property
     def _world(self) -> making.World:
-        return making.make_world(self.world, self.seed)
+        return making.make_world(self.world, self.seed, self.allow_import)
 
     def make_world(self) -> MDP:
         """The MDP."""
@@ -147,45 +150,56 @@ ADAPTERS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-def runs_of(spec: Spec) -> list[Run]:
+def runs_of(spec: Spec, allow_import: Iterable[str] = ()) -> list[Run]:
     """Worlds x losses x horizons x seeds x learners, in that order."""
-    grid = product(spec.worlds, spec.losses, spec.horizons, spec.seeds, spec.learners)
-    return [Run(world, losses, spec.criterion, learner, T, seed) for world, losses, T, seed, learner in grid]
+    grid, allowed = product(spec.worlds, spec.losses, spec.horizons, spec.seeds, spec.learners), tuple(allow_import)
+    return [Run(world, losses, spec.criterion, learner, T, seed, allowed) for world, losses, T, seed, learner in grid]
 
 
 def play_run(
     run: Run, folder: Path, show: Callable[[float], None] = lambda done: None, checkpoint_seconds: float = SECONDS
 ) -> None:
     """Play a run into its folder, from its checkpoint if there is one; nothing if it is finished."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     if not (folder / MANIFEST).exists():
-        _drop_damaged(folder / CHECKPOINT)
-        mdp = run.make_world()
-        game = play(
-            mdp, run.make_losses(), run.make_learner(mdp), run.horizon, run.seed, progress=show,
-            criterion=run.make_criterion(), checkpoint=folder / CHECKPOINT, checkpoint_seconds=checkpoint_seconds,
-        )  # fmt: skip
-        write_bytes(folder / CURVE, _parquet(game.curve))
-        if mdp.skeleton.num_transitions <= MOST_FLOW:
-            write_bytes(folder / FLOW, _parquet(flow_frame(game)))
-        write_bytes(folder / MANIFEST, _manifest(run, game))
+        try:
+            game = _played(run, folder / CHECKPOINT, show, checkpoint_seconds)
+        except CheckpointError:  # is as good as none: the run begins again, with the same results
+            tidy(folder)
+            game = _played(run, folder / CHECKPOINT, show, checkpoint_seconds)
+        files = {CURVE: _parquet(game.curve)}
+        if game.mdp.skeleton.num_transitions <= MOST_FLOW:
+            files[FLOW] = _parquet(flow_frame(game))
+        for name, content in files.items():
+            write_bytes(folder / name, content)
+        checksums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        write_bytes(folder / MANIFEST, table_bytes({**_manifest(run, game), "files": checksums}))
     tidy(folder)
 
 
-def _drop_damaged(checkpoint: Path) -> None:
-    """A checkpoint that cannot be read is as good as none: the run begins again, with the same results."""
-    if checkpoint.exists():
-        try:
-            read_archive(checkpoint, KIND, VERSION)
-        except InputError:
-            checkpoint.unlink()
+def _played(run: Run, checkpoint: Path, show: Callable[[float], None], checkpoint_seconds: float) -> Game:
+    mdp = run.make_world()
+    return play(
+        mdp, run.make_losses(), run.make_learner(mdp), run.horizon, run.seed, progress=show,
+        criterion=run.make_criterion(), checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
+    )  # fmt: skip
+
+
+def make_folder(folder: Path) -> None:
+    """The folder of a run, where there is none.  A link is refused: files are removed from it, which may be others'."""
+    if folder.is_symlink():
+        raise StorageError(f"{folder}", "a symbolic link", "a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}", f"{error.strerror}", "a folder that can be made and written to") from None
 
 
 def tidy(folder: Path) -> None:
     """Remove what a finished run needs no more: checkpoints, tracebacks, and what a kill left half written."""
     for path in folder.iterdir():
         if path.name not in (MANIFEST, CURVE, FLOW):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def flow_frame(game: Game) -> pl.DataFrame:
@@ -206,10 +220,10 @@ def flow_frame(game: Game) -> pl.DataFrame:
     )
 
 
-def _manifest(run: Run, game: Game) -> bytes:
+def _manifest(run: Run, game: Game) -> dict[str, Any]:
     last, sk = game.curve.row(-1, named=True), game.mdp.skeleton
     sizes = {"layers": sk.layer_sizes.tolist(), "actions": sk.num_actions, "transitions": sk.num_transitions}
-    about = {
+    return {
         "identity": run.identity,
         "run": run.description,
         "result": {name: value if _is_plain(value) else None for name, value in last.items()},
@@ -220,7 +234,6 @@ def _manifest(run: Run, game: Game) -> bytes:
         "versions": _versions(),
         "machine": {"system": platform.platform(), "processor": platform.machine()},
     }
-    return json.dumps(about, indent=1, sort_keys=True).encode()
 
 
 def _is_plain(value: object) -> bool:

@@ -6,10 +6,12 @@
 A run is told by its identity.  When the spec changes, runs that are still in it are kept as they are; those that are
 not stay in ``runs/`` and are named as left over, until someone removes them.  No file holds a time of day or how long
 something took: the same spec gives the same bytes, whatever happened on the way.
+
+The folder may be given as a symbolic link.  Inside of it no folder may be one: what it leads to would be written to and
+tidied up.
 """
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from advmdp.errors import InputError
-from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, tidy
+from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, make_folder, tidy
 from advmdp.experiments.spec import Spec
-from advmdp.files import path_of, write_bytes
+from advmdp.files import path_of, table_bytes, write_bytes
 
 __all__ = ["State", "Store", "lock", "place", "state_of"]
 
@@ -53,20 +55,18 @@ class Store:
         if index.exists() and not resume:
             raise InputError(f"{self.root}", "an experiment is there already", "another folder, or --resume to go on")
         about = {"name": spec.name, "spec": spec.model_dump(mode="json"), "runs": [_entry(spec, run) for run in runs]}
-        content = json.dumps(about, indent=1, sort_keys=True).encode()
+        content = table_bytes(about)
         if not index.exists() or index.read_bytes() != content:
             write_bytes(index, content)
         for run in runs:
             if self.state(run) == "finished":
+                make_folder(self.folder(run))
                 tidy(self.folder(run))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process at a time may run an experiment into a folder, which is made if it is not there."""
-        try:
-            (self.root / RUNS).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.root}", f"{error.strerror}", "a folder that can be made and written to") from None
+        make_folder(self.root / RUNS)
         with lock(self.root) as mine:
             if not mine:
                 raise InputError(f"{self.root}", "another process is running this experiment", "to wait until it ends")

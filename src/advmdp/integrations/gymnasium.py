@@ -24,6 +24,7 @@ step k is drawn with number 2 k + 1, and number 2 k is left to the player), and 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from math import inf
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -42,7 +43,7 @@ from advmdp.losses import Losses, Policies, Stochastic
 from advmdp.mdp import MDP
 from advmdp.occupancy_measures import occupancy
 from advmdp.policy import checked_policy
-from advmdp.regret import Ledger, marks
+from advmdp.regret import Ledger, curve, marks
 from advmdp.streams import stream_key, uniforms
 from advmdp.tables import TOLERANCE, distribution
 
@@ -166,13 +167,48 @@ class Outcomes(NamedTuple):
         return Outcomes(key // S // A, key // S % A, key % S, probability, reward)
 
 
-def make_environment(name: str, **options: Any) -> object:
-    """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides."""
+def make_environment(
+    name: str, options: Mapping[str, Any] | None = None, allow_import: Iterable[str] | None = None
+) -> object:
+    """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides.
+
+    ``allow_import`` are the modules and packages that may be imported for it, besides Gymnasium's; if None, any may.
+    """
     try:
-        return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, ImportError, LookupError, TypeError, ValueError) as error:
-        given = f"'{name}', which Gymnasium cannot make ({error})"
+        if allow_import is not None:
+            _check_imports(name, (*OWN, *allow_import))
+        return gymnasium.make(name, **(options or {}))
+    except InputError:
+        raise
+    except Exception as error:  # whatever the code of an environment says to what it was given
+        given = f"'{name}', which Gymnasium cannot make ({type(error).__name__}: {error})"
         raise InputError("env", given, "an environment, or the id of one") from None
+
+
+OWN = ("gymnasium", "__main__", "__mp_main__")
+"""Gymnasium, and the script that is running, here or in a process that it started."""
+
+
+def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
+    """Refuse an id that needs other modules: that before a colon, or that of the class that is registered for it."""
+    module, _, known = name.rpartition(":")
+    if module:
+        _check_import(name, module, allowed)
+        import_module(module)  # which registers its environments
+    for spec in gymnasium.registry.values():
+        if spec.id == known or spec.id.startswith(f"{known}-v"):  # without a version the latest is meant
+            made_by = spec.entry_point
+            home = made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", "")
+            _check_import(name, home, allowed)
+
+
+def _check_import(name: str, module: str, allowed: tuple[str, ...]) -> None:
+    if not any(module == one or module.startswith(f"{one}.") for one in allowed):
+        given = f"'{name}', whose code is in the module {module}"
+        expected = (
+            f"an environment of Gymnasium's own, or --allow-import {module} (allow_import=['{module}'] in Python)"
+        )
+        raise InputError("env", given, expected)
 
 
 def _model_of(env: object) -> tuple[str, Any, FloatArray]:
@@ -271,9 +307,9 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
     """A world with adversarial losses as a Gymnasium environment.
 
     An observation is the number of a state, which says the step too; an episode ends, terminated, in the last state.
-    An action is a number below that of the largest action set.  Where a state has n actions only, action a is a mod n,
-    so every agent can play; ``info["action_mask"]`` marks the n.  The reward of a step is minus its loss, and ``info``
-    has the ``episode`` and, after a step, its ``loss``.
+    An action is a number below that of the largest action set.  Where a state has n actions only, others are refused;
+    ``info["action_mask"]`` marks the n, and ``action_space.sample(mask)`` draws from them.  The reward of a step is
+    minus its loss, and ``info`` has the ``episode`` and, after a step, its ``loss``.
 
     ``reset(seed=s)`` begins again with episode 0 under the seed s and an empty account; ``reset()`` goes on to the next
     episode, or back to the start of this one if no step was taken.  One that is left on the way counts as played.
@@ -305,9 +341,8 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         self.spec = EnvSpec("advmdp/Adversarial-v0", entry_point=type(self), kwargs=told)
         self.observation_space = Discrete(sk.num_states)
         self.action_space = Discrete(sk.num_actions)
-        counts = np.diff(sk.pair_ptr)[:-1, None]
-        self._pair_of = sk.pair_ptr[:-2, None] + np.arange(sk.num_actions) % counts
-        self._mask = np.vstack([np.arange(sk.num_actions) < counts, np.zeros(sk.num_actions)]).astype(np.int8)
+        self.action_masks = frozen((np.arange(sk.num_actions) < np.diff(sk.pair_ptr)[:, None]).astype(np.int8))
+        """(num_states, num_actions): 1 for each action that a state has; the last state has none."""
         self._marks = set(marks(10**9).tolist())
         self._begin(whole("seed", seed, 0))
 
@@ -332,14 +367,15 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
 
     def step(self, action: SupportsIndex) -> tuple[int, float, bool, bool, dict[str, Any]]:
         sk, x = self.skeleton, self._state
-        a = whole("action", action, 0)
-        if a >= sk.num_actions:
-            raise InputError(sk.where_state(x), f"action {a}", f"0 to {sk.num_actions - 1}")
         if x == sk.num_states - 1:
             raise InputError("step", "an episode that has ended", "reset() first")
+        a, first, last = whole("action", action, 0), int(sk.pair_ptr[x]), int(sk.pair_ptr[x + 1])
+        if a >= last - first:
+            most = f"0 to {last - first - 1}, as info['action_mask'] says"
+            raise InputError(sk.where_state(x), f"action {a}", most)
         if self._loss is None:
             self._loss = self._first()
-        p = int(self._pair_of[x, a])
+        p = first + a
         i = self._successor(int(sk.transition_ptr[p]), int(sk.transition_ptr[p + 1]))
         loss, self._state = float(self._loss[i]), int(sk.successor[i])
         self._steps, self._paid = self._steps + 1, self._paid + loss
@@ -352,8 +388,12 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         """A table of probabilities (num_states, num_actions), of which the last row is no matter, as a policy."""
         sk = self.skeleton
         given = exact_floats(probabilities, "policy", (sk.num_states, sk.num_actions))
-        policy = np.zeros(sk.num_pairs)
-        np.add.at(policy, self._pair_of, given[:-1])
+        there = self.action_masks == 1
+        if (beyond := (given != 0.0) & ~there)[:-1].any():
+            x, a = (int(i) for i in np.argwhere(beyond)[0])
+            where = f"policy at {sk.where_state(x)}"
+            raise InputError(where, f"probability {given[x, a]} of action {a}", "0: the state does not have it")
+        policy: FloatArray = given[there]
         return policy
 
     def account(self) -> Account:
@@ -362,17 +402,12 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         if ledger.episodes == 0:
             raise InputError("account", "no episode that was played", "one or more")
         best = total_comparator(self.mdp, ledger.total[:, 0], ledger.episodes)
-        last = {"episode": ledger.episodes, "loss": ledger.paid, "comparator": best.value}
+        known = {"bound": inf, "epochs": 1.0, "comparator_gap": 0.0}  # nothing is guaranteed, or projected
+        last = Ledger(ledger.total, ledger.episodes, ledger.paid, ledger.believed)
+        last.mark(comparator=best.value)
         lines = [line for line in ledger.lines if line["episode"] < ledger.episodes]
-        columns = {name: [line[name] for line in (*lines, last)] for name in last}
-        regret = pl.col("loss") - pl.col("comparator")
-        curve = pl.DataFrame(columns, schema={"episode": pl.Int64, "loss": pl.Float64, "comparator": pl.Float64})
-        curve = curve.with_columns(
-            regret=regret, regret_approximation=pl.lit(0.0), regret_online=regret, bound=pl.lit(inf),
-            epochs=pl.lit(1, pl.Int64), radius=pl.lit(None, pl.Float64), projection_gap=pl.lit(0.0),
-            comparator_gap=pl.lit(0.0),
-        )  # fmt: skip
-        return Account(ledger.episodes, seed, curve, best, self.policy is not None)
+        frame = curve([line | known for line in (*lines, *last.lines)])
+        return Account(ledger.episodes, seed, frame, best, self.policy is not None)
 
     def _first(self) -> FloatArray:
         """Draw the episode, as its first action has arrived: its random numbers, its loss, the agent's policy."""
@@ -412,4 +447,4 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return first + int(possible[min(place, len(possible) - 1)])
 
     def _info(self) -> dict[str, Any]:
-        return {"episode": self._episode, "action_mask": self._mask[self._state].copy()}
+        return {"episode": self._episode, "action_mask": self.action_masks[self._state].copy()}

@@ -19,23 +19,25 @@ from importlib import import_module
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
+from warnings import warn
 
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect, whole
+from advmdp.arrays import MOST, FloatArray, expect, whole
 from advmdp.confidence import RowSet
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
-from advmdp.errors import InputError
+from advmdp.errors import AdvMDPError, AdvMDPWarning, InputError
 from advmdp.files import read_archive, write_archive
 from advmdp.learners.episode import Block, World
 from advmdp.mdp import MDP, Trajectory
+from advmdp.policy import checked_policy
 from advmdp.skeleton import Skeleton
 
 __all__ = ["LEARNERS", "Feedback", "Learner", "fitting", "learner_class", "load_learner"]
 
 Feedback = Literal["full", "bandit"]
 
-KIND, VERSION = "learner", 1
+KIND, VERSION = "learner", 2
 
 LEARNERS = {
     "UCOREPS": "advmdp.learners.uc_o_reps",
@@ -100,10 +102,24 @@ class Learner(ABC):
         if self.criterion != TotalLoss() and (self.optimises == "total" or self.feedback == "bandit"):
             others = fitting("full", self.knows, "any")
             raise InputError(name, f"criterion {self.criterion!r}", f"TotalLoss(), all it can optimise, or {others}")
-        self.episode = 0
-        """How many episodes it has learned from."""
         self.gap = 0.0
         """The gap of its last projection, for learners that have any."""
+
+    _episode = 0
+
+    @property
+    def episode(self) -> int:
+        """How many episodes it has learned from; it warns when these become more than its horizon."""
+        return self._episode
+
+    @episode.setter
+    def episode(self, count: int) -> None:
+        horizon, before = getattr(self, "horizon", None), self._episode
+        self._episode = count
+        if horizon is not None and before <= horizon < count:
+            given = f"{type(self).__name__} has learned from {count:,} episodes, and was made for {horizon:,}"
+            says = f"{given}: its guarantee does not cover those beyond (horizon={horizon})"
+            warn(says, AdvMDPWarning, stacklevel=2)
 
     @property
     def told(self) -> Skeleton | MDP:
@@ -174,7 +190,7 @@ class Learner(ABC):
             "learner": type(self).__name__,
             "parameters": self.parameters,
             "criterion": self.criterion.description(),
-            "criterion_shown": repr(self.criterion),
+            "criterion_shown": self.criterion.shown,
             "episode": self.episode,
         }
 
@@ -185,7 +201,8 @@ class Learner(ABC):
         arrays = {f"skeleton/{name}": array for name, array in skeleton.items()}
         arrays |= {} if self.mdp is None else {"dynamics": self.mdp.transition}
         arrays |= {f"state/{name}": array for name, array in self.state().items()}
-        write_archive(path, {"kind": KIND, "version": VERSION, **self.description()}, arrays)
+        names = {name: getattr(sk, name) for name in NAMES}
+        write_archive(path, {"kind": KIND, "version": VERSION, **self.description(), **names}, arrays)
 
 
 def _again(
@@ -195,11 +212,13 @@ def _again(
     """A learner as it was."""
     learner = kind(told, criterion=criterion, **parameters)
     learner.restore(state)
-    learner.episode = episode
+    checked_policy(learner.skeleton, learner.policy)
+    learner._episode = episode  # not the setter: one beyond its horizon has warned before it was copied or saved
     return learner
 
 
 SKELETON = ("layer_ptr", "pair_ptr", "transition_ptr", "successor")
+NAMES = ("state_names", "action_names")
 
 
 def load_learner(
@@ -218,19 +237,30 @@ def load_learner(
             raise InputError(where, f"a learner called {name}", f"make=, or one of {', '.join(LEARNERS)}")
         if given is None and criterion is None:
             raise InputError(where, "a criterion made of functions, which no file holds", "criterion=, the same again")
-        if criterion is not None and about["criterion_shown"] != repr(criterion):
+        if criterion is not None and about["criterion_shown"] != criterion.shown:
             raise InputError("criterion", f"{criterion!r}", f"{about['criterion_shown']}, which {where} was saved with")
         kind = make or learner_class(name)
-        skeleton = Skeleton(*(arrays[f"skeleton/{part}"] for part in SKELETON))
+        skeleton = Skeleton(
+            *(arrays[f"skeleton/{part}"] for part in SKELETON), *(_names(about, part) for part in NAMES)
+        )
         told = MDP(skeleton, arrays["dynamics"]) if "dynamics" in arrays else skeleton
         chosen = criterion_from(given) if criterion is None else criterion
         state = {key[6:]: array for key, array in arrays.items() if key.startswith("state/")}
-        learner = _again(kind, told, chosen, about["parameters"], state, whole("episode", about["episode"], 0))
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(where, f"a learner with something missing or odd ({error})", "one as it was saved") from None
+        learner = _again(kind, told, chosen, about["parameters"], state, whole("episode", about["episode"], 0, MOST))
+    except AdvMDPError:
+        raise
+    except Exception as error:  # whatever a constructor makes of parameters that are none
+        given = f"a learner with something missing or odd ({type(error).__name__}: {error})"
+        raise InputError(where, given, "one as it was saved") from error
     return learner
+
+
+def _names(about: dict[str, Any], name: str) -> list[str] | None:
+    """The names of states or actions; files of version 1 have none."""
+    given = about.get(name)
+    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        raise InputError(name, f"{given!r}", "a list of names")
+    return given
 
 
 def learner_class(name: str) -> type[Learner]:

@@ -10,7 +10,7 @@ successors of a pair never visited), anew after every episode.  ReplayLast is ha
 belongs in every comparison; losses that alternate, or that react to the player, ruin both.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from advmdp.confidence import tally
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
+from advmdp.learners.domains import ESTIMATE, FINITE, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, World, enter
 from advmdp.learners.tabular import Tabular
 from advmdp.occupancy_measures import improve
@@ -46,7 +47,7 @@ class Memory(NamedTuple):
 class Baseline(Tabular):
     """Responds to some of the losses, in the estimated dynamics."""
 
-    kept = ("visits", "seen", "estimate", "loss", "policy")
+    kept: ClassVar = {"visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": FINITE, "policy": POLICY}
     keeps = 1.0
     """What is left of earlier losses when a new one is added."""
     responds = True

@@ -11,7 +11,7 @@ so that a good learner in each state is a good learner.
 """
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from advmdp.arrays import FloatArray
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
+from advmdp.learners.domains import FINITE, POLICY
 from advmdp.learners.episode import Block, World
 from advmdp.learners.tabular import Tabular
 from advmdp.mdp import MDP
@@ -49,7 +50,7 @@ class Entropic(Tabular):
     """One that knows P and keeps exponential weights in each state."""
 
     knows = "dynamics"
-    kept = ("scores", "weights", "policy")
+    kept: ClassVar = {"scores": FINITE, "weights": POLICY, "policy": POLICY}
 
     def __init__(self, mdp: MDP, criterion: Criterion | None = None) -> None:
         super().__init__(mdp, criterion)

@@ -18,7 +18,7 @@ UC-O-REPS.  Its policies are deterministic, and losses that react to the last on
 """
 
 from math import e, inf, log, log2, sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Counts, L1Ball, count_path, l1_set
 from advmdp.criteria import Criterion
+from advmdp.learners.domains import FINITE, POLICY
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
 from advmdp.learners.perturbation import perturbation
@@ -59,7 +60,7 @@ class FPOP(Epochal):
     """
 
     assumes = "oblivious"
-    kept = ("loss", "cost", "policy")
+    kept: ClassVar = {"loss": FINITE, "cost": FINITE, "policy": POLICY}
 
     def __init__(
         self,

@@ -19,8 +19,8 @@ S_m = sum_{j <= m} tau_j^2 and eta_m = sqrt((ln(|X||A|/L) + 1) / ((e - 1)|X||A| 
     E[R] <= 3 L sqrt((e - 1)|X||A| (ln(|X||A|/L) + 1) S_M) + L (the episodes of phases with eta_m tau_m |X||A| > 1)
 """
 
-from math import ceil, e, inf, sqrt
-from typing import Any, NamedTuple
+from math import ceil, e, inf, isqrt, sqrt
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Point
 from advmdp.criteria import Criterion
+from advmdp.learners.domains import FINITE, POLICY, Domain, State
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import induct, make_plan
 from advmdp.learners.perturbation import perturbation
 from advmdp.learners.tabular import Tabular, between
 from advmdp.mdp import MDP
+from advmdp.skeleton import Skeleton
 
 __all__ = ["LazyFPL"]
 
@@ -47,6 +49,18 @@ class Leader(NamedTuple):
     phase: NDArray[np.int64]  # (3,)
 
 
+def _is_phase(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """m, 1 to tau_m, and S_m; tau is j for the 2j - 1 phases up to j^2, which makes S_m a sum in closed form."""
+    number, left, squares = map(int, state[name])
+    tau = isqrt(number - 1) + 1
+    j = tau - 1
+    before = (j * (j + 1)) ** 2 // 2 - j * (j + 1) * (2 * j + 1) // 6
+    return np.array([True, left <= tau, squares == before + tau**2 * (number - j**2)])
+
+
+PHASE = Domain("the number of a phase, how much of it is left, and S_m", 1, 2**62, _is_phase)
+
+
 class LazyFPL(Tabular):
     """Follow the perturbed leader, lazily.
 
@@ -56,7 +70,7 @@ class LazyFPL(Tabular):
 
     knows = "dynamics"
     assumes = "oblivious"
-    kept = ("loss", "policy", "phase")
+    kept: ClassVar = {"loss": FINITE, "policy": POLICY, "phase": PHASE}
 
     def __init__(self, mdp: MDP, criterion: Criterion | None = None, scale: float = 1.0, seed: int = 0) -> None:
         super().__init__(mdp, criterion)

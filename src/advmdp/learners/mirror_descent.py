@@ -11,17 +11,18 @@ handed back to q_1 (dual stabilisation, Fang et al. 2020; for one state it is He
 """
 
 from abc import abstractmethod
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.arrays import FloatArray, floats, fraction, frozen, owned
-from advmdp.compiled import compiled
+from advmdp.compiled import check_threads, compiled
 from advmdp.confidence import Counts, RowSet, count_path
 from advmdp.criteria import Criterion, evaluate_terms
 from advmdp.errors import InputError, ProjectionError
 from advmdp.learners.base import Feedback
+from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY
 from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world, reveal
 from advmdp.learners.importance import estimate
 from advmdp.learners.optimism import Plan, largest_reach, make_plan
@@ -71,8 +72,7 @@ class Steps(NamedTuple):
 class MirrorDescent(Counting):
     """Keeps q_t, and takes entropic steps within a set."""
 
-    kept = ("log_q", "q", "log_pairs", "policy")
-    infinite = ("log_q", "log_pairs")
+    kept: ClassVar = {"log_q": LOG_MEASURE, "q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class MirrorDescent(Counting):
         self.eta = theory_or("eta", eta)
         self.share = fraction("share", share)
         self._projector = Projector(self.skeleton, threads=threads)
+        self._threads = threads
         self._counts = Counts(self.skeleton)
 
     @abstractmethod
@@ -108,6 +109,7 @@ class MirrorDescent(Counting):
 
     def _begin(self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True) -> None:
         """q_1, and the first epoch."""
+        self._check_threads()
         sk = self.skeleton
         anytime = isinstance(self.eta, str) and self.horizon is None
         eta = self._theory_eta(self.horizon or 1) if isinstance(self.eta, str) else self.eta
@@ -161,6 +163,7 @@ class MirrorDescent(Counting):
         terms = self.criterion.terms if terms is None else terms
         assert terms is not None
         projector = self._projector
+        self._check_threads()
         while b < len(block.losses):
             b, status = run(
                 world, block, projector.structure, projector.bounds(self._rows), projector.memory, self._memory,
@@ -175,6 +178,10 @@ class MirrorDescent(Counting):
                 self._counts.next_epoch()
                 self._rows = self._new_set()
         self.gap = float(block.gap[-1])
+
+    def _check_threads(self) -> None:
+        if self._threads > 1:
+            check_threads()
 
     def restore(self, state: dict[str, NDArray[np.float64]]) -> None:
         super().restore(state)

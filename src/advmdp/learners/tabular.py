@@ -1,39 +1,37 @@
 """What the learners in compiled code share: arrays that a kernel moves on, saved and taken over by name.
 
-A :class:`Tabular` keeps its arrays in a named tuple, which its kernel takes; the names in ``kept`` are what it has
-learned, the others are scratch.  A :class:`Counting` one also counts visits in epochs, which end when some pair of the
-trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper (docs/errata.md, item 2); an
-:class:`Epochal` one acts anew when one begins.
+A :class:`Tabular` keeps its arrays in a named tuple, which its kernel takes; those in ``kept`` are what it has learned,
+each with its domain (see :mod:`advmdp.learners.domains`), the others are scratch.  A :class:`Counting` one also counts
+visits in epochs, which end when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of
+the paper (docs/errata.md, item 2); an :class:`Epochal` one acts anew when one begins.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, is_number, owned, taken, whole
+from advmdp.arrays import FloatArray, is_number, owned, whole
 from advmdp.confidence import Counts
 from advmdp.criteria import TotalLoss
 from advmdp.errors import InputError
 from advmdp.learners.base import Learner
+from advmdp.learners.domains import COUNTERS, POLICY, Domain, check_state
 from advmdp.learners.episode import Block, World, no_world, told_block
 from advmdp.mdp import Trajectory
-from advmdp.policy import checked_policy
 
 __all__ = ["TOTAL", "Counting", "Epochal", "Tabular", "between", "horizon_of", "one_of", "theory_or"]
 
 TOTAL = TotalLoss().terms
-COUNTED = ("visits", "new_visits", "seen", "new_seen")
 
 
 class Tabular(Learner):
     """A learner of the total loss whose arrays are moved on by a kernel."""
 
-    kept: ClassVar[tuple[str, ...]] = ("policy",)
-    """The names of the arrays of ``_memory`` that it has learned."""
-    infinite: ClassVar[tuple[str, ...]] = ()
-    """Those of them in which infinity has a meaning."""
+    kept: ClassVar[Mapping[str, Domain]] = {"policy": POLICY}
+    """The arrays of ``_memory`` that it has learned, and what they may hold."""
     weighs: bool = False
     """Whether it divides by the probability of what it saw, which then must be above zero."""
     _memory: Any
@@ -62,6 +60,10 @@ class Tabular(Learner):
         self._learn(world, block)
         self.episode += len(block.losses)
 
+    @property
+    def _domains(self) -> Mapping[str, Domain]:
+        return self.kept
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self._memory, name) for name in self.kept}
 
@@ -69,13 +71,10 @@ class Tabular(Learner):
         return {name: array.copy() for name, array in self._arrays().items()}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        for name, array in self._arrays().items():
-            if name not in state:
-                raise InputError(f"state of {type(self).__name__}", f"no {name}", f"{', '.join(self._arrays())}")
-            if state[name].dtype.kind == "f" and name not in self.infinite and np.isinf(state[name]).any():
-                raise InputError(f"state of {type(self).__name__}", f"{name} with an infinity", "finite numbers")
-            taken(array, state[name], name)
-        checked_policy(self.skeleton, state["policy"])
+        arrays = self._arrays()
+        check_state(type(self).__name__, self.skeleton, self._domains, arrays, state)
+        for name, array in arrays.items():
+            array[...] = state[name]
 
 
 class Counting(Tabular):
@@ -92,15 +91,16 @@ class Counting(Tabular):
     def epochs(self) -> int:
         return self._counts.epoch
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return super()._arrays() | {name: getattr(self._counts, name) for name in COUNTED}
+    @property
+    def _domains(self) -> Mapping[str, Domain]:
+        return {**self.kept, **COUNTERS}
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        return super().state() | {"epoch": np.array(self._counts.epoch)}
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return super()._arrays() | {name: np.asarray(getattr(self._counts, name)) for name in COUNTERS}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         super().restore(state)
-        self._counts.epoch = whole("epoch", int(state["epoch"]), 1)
+        self._counts.epoch = int(state["epoch"])
 
 
 class Epochal(Counting):

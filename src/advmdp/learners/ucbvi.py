@@ -16,7 +16,7 @@ R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i = ln(5|X||A| L T / d
 """
 
 from math import inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from advmdp.compiled import compiled
 from advmdp.confidence import Point, tally
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
+from advmdp.learners.domains import COST, ESTIMATE, FINITE, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
 from advmdp.learners.tabular import Tabular, between, horizon_of
@@ -60,8 +61,10 @@ class UCBVI(Tabular):
 
     sees = "full or bandit"
     assumes = "stochastic"
-    kept = ("visits", "seen", "estimate", "loss", "paid", "policy", "cost")
-    infinite = ("cost",)
+    kept: ClassVar = {
+        "visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": FINITE, "paid": FINITE, "policy": POLICY,
+        "cost": COST,
+    }  # fmt: skip
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ bounds the differences of the values; here it is L.
 """
 
 from math import inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from advmdp.compiled import compiled
 from advmdp.confidence import Counts, count_path, l1_set
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
+from advmdp.learners.domains import FINITE, POLICY
 from advmdp.learners.episode import Block, World, enter, no_world, reveal
 from advmdp.learners.optimism import induct, make_plan
 from advmdp.learners.tabular import Epochal, between
@@ -60,7 +61,7 @@ class UCRL2(Epochal):
 
     sees = "full or bandit"
     assumes = "stochastic"
-    kept = ("loss", "paid", "policy")
+    kept: ClassVar = {"loss": FINITE, "paid": FINITE, "policy": POLICY}
     span = inf
     """The most by which the values of a layer may differ (see :class:`advmdp.REGAL`)."""
 

@@ -1,0 +1,130 @@
+"""What the arrays of a learner's state may hold, so that no kernel is handed what cannot be.
+
+A learner declares a :class:`Domain` for each array it keeps: between which numbers its entries lie, and what they have
+to do with the other arrays.  :func:`check_state` checks what comes from a file or a caller before anything is taken
+over, and names the first entry that does not fit.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.arrays import MOST, FloatArray, check_like
+from advmdp.errors import InputError
+from advmdp.occupancy_measures import flow_residuals
+from advmdp.skeleton import Skeleton
+from advmdp.tables import TOLERANCE
+
+__all__ = [
+    "COST", "COUNTERS", "ESTIMATE", "FINITE", "LOG_MEASURE", "LOG_PAIRS", "MEASURE", "POLICY", "SEEN", "VISITS",
+    "Domain", "State", "check_state",
+]  # fmt: skip
+
+State = Mapping[str, NDArray[Any]]
+Fits = NDArray[np.bool_]
+
+LARGEST = float(np.finfo(np.float64).max)
+SLACK = 1e-6
+"""How far what follows from something else may be from it: projections are exact to 1e-9, logarithms add to that."""
+TINY = 1e-300
+"""Probabilities below this may be zero by underflow; their logarithms go on."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Entries from ``least`` to ``most`` that agree with the other arrays; ``expected`` says so in words.
+
+    ``agrees`` is handed the skeleton, the whole state and the name of the array, and says which of its entries do.
+    """
+
+    expected: str
+    least: float = -LARGEST
+    most: float = LARGEST
+    agrees: Callable[[Skeleton, State, str], Fits] | None = None
+
+
+def check_state(owner: str, sk: Skeleton, domains: Mapping[str, Domain], like: State, state: State) -> None:
+    """Refuse a state that no play leads to: arrays missing, unlike those that are there, or outside their domains."""
+    for name, array in like.items():
+        if name not in state:
+            raise InputError(f"state of {owner}", f"no {name}", ", ".join(like))
+        check_like(array, state[name], f"state of {owner}, {name}")
+    for name, domain in domains.items():
+        _check(owner, sk, domain, state, name, (state[name] >= domain.least) & (state[name] <= domain.most))
+    # Only now can arrays be held against each other: all of them are numbers in their range.
+    for name, domain in domains.items():
+        if domain.agrees is not None:
+            _check(owner, sk, domain, state, name, domain.agrees(sk, state, name))
+
+
+def _check(owner: str, sk: Skeleton, domain: Domain, state: State, name: str, fits: Fits) -> None:
+    if not fits.all():
+        i = int(np.argmin(fits))
+        labels = {sk.num_transitions: sk.where_transition, sk.num_pairs: sk.where_pair}
+        where = f" at {labels[fits.size](i)}" if fits.size in labels else f"[{i}]" if fits.ndim else ""
+        raise InputError(f"state of {owner}, {name}{where}", f"{state[name].flat[i]}", domain.expected)
+
+
+def _sums_to_one(sk: Skeleton, state: State, name: str) -> Fits:
+    totals = np.add.reduceat(state[name], sk.pair_ptr[:-2])
+    return np.repeat(np.abs(totals - 1.0) <= TOLERANCE, np.diff(sk.pair_ptr)[:-1])
+
+
+def _flows(sk: Skeleton, state: State, name: str) -> Fits:
+    layer, at_state = (np.abs(miss) <= SLACK for miss in flow_residuals(sk, state[name]))
+    source = sk.over_transitions(sk.state_of_pair)
+    return np.repeat(layer, np.diff(sk.layer_transition_ptr)) & at_state[source] & at_state[sk.successor]
+
+
+def _is_log(logarithm: FloatArray, value: FloatArray) -> Fits:
+    exact = np.log(np.maximum(value, TINY))
+    fits: Fits = np.where(value > TINY, np.abs(logarithm - exact) <= SLACK, logarithm <= np.log(TINY) + SLACK)
+    return fits
+
+
+def _is_log_q(sk: Skeleton, state: State, name: str) -> Fits:
+    return _is_log(state[name], state["q"])
+
+
+def _is_log_of_pairs(sk: Skeleton, state: State, name: str) -> Fits:
+    return _is_log(state[name], np.add.reduceat(state["q"], sk.transition_ptr[:-1]))
+
+
+def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:
+    # As floats: sums of absurd counts would wrap around.
+    totals = np.add.reduceat(state[name].astype(np.float64), sk.transition_ptr[:-1])
+    return sk.over_transitions(totals == state[name.replace("seen", "visits")])
+
+
+def _is_due(sk: Skeleton, state: State, name: str) -> Fits:
+    episodes = state["visits"][: sk.layer_pair_ptr[1]].sum(dtype=np.float64)
+    return np.asarray(state[name] - 1.0 <= episodes)
+
+
+def _is_mean(sk: Skeleton, state: State, name: str) -> Fits:
+    visits, widths = sk.over_transitions(state["visits"]), sk.over_transitions(np.diff(sk.transition_ptr))
+    mean = np.where(visits > 0, state["seen"] / np.maximum(1, visits), 1.0 / widths)
+    fits: Fits = np.abs(state[name] - mean) <= SLACK
+    return fits
+
+
+def _is_known(sk: Skeleton, state: State, name: str) -> Fits:
+    fits: Fits = np.isfinite(state[name]) == (state["visits"] > 0)
+    return fits
+
+
+FINITE = Domain("a finite number")
+POLICY = Domain("probabilities that sum to 1 in every state", 0.0, 1.0 + TOLERANCE, _sums_to_one)
+MEASURE = Domain("an occupancy measure", 0.0, 1.0 + SLACK, _flows)
+LOG_MEASURE = Domain("the logarithm of q", -np.inf, SLACK, _is_log_q)
+LOG_PAIRS = Domain("the logarithm of q summed over the pair", -np.inf, SLACK, _is_log_of_pairs)
+VISITS = Domain("a count", 0, MOST)
+SEEN = Domain("counts that sum to the visits of their pair", 0, MOST, _sums_to_visits)
+EPOCH = Domain("1 or more, and at most one for each episode before it", 1, MOST, _is_due)
+ESTIMATE = Domain("what was seen over visits, uniform without any", 0.0, 1.0, _is_mean)
+COST = Domain("a finite number, minus infinity where there was no visit", -np.inf, LARGEST, _is_known)
+COUNTERS = {"visits": VISITS, "new_visits": VISITS, "seen": SEEN, "new_seen": SEEN, "epoch": EPOCH}
+"""Those of :class:`advmdp.confidence.Counts`."""
