@@ -63,6 +63,14 @@ class Problems:
     def __len__(self) -> int:
         return len(self.log_weights)
 
+    @property
+    def levelled(self) -> Array:
+        """The log weights without the largest of each layer: another problem with the same answer, in small numbers."""
+        sk = self.skeleton
+        tops = np.maximum.reduceat(self.log_weights, sk.layer_transition_ptr[:-1], axis=1)
+        widths = np.diff(sk.layer_transition_ptr)
+        return self.log_weights - np.repeat(np.where(tops > -np.inf, tops, 0.0), widths, axis=1)
+
     def rows(self, b: int) -> am.Box | am.L1Ball | am.Point:
         if self.kind == "box":
             return am.Box(self.low[b], self.high[b])
@@ -111,14 +119,16 @@ def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator) -> Array:
 
 
 def draw_boxes(center: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Boxes around the centres whose entries are fixed, free, nearly fixed (1e-16 to 1e-9) or bounded, in one row."""
-    kinds = rng.integers(0, 5, center.shape)
+    """Boxes around the centres: entries fixed, free, nearly fixed (1e-16 to 1e-9), bounded or zero, in one row."""
+    kinds = rng.integers(0, 6, center.shape)
     near = 10.0 ** rng.uniform(-16, -9, center.shape)
     wide = rng.choice([0.02, 0.1, 0.5], center.shape)
-    width = np.choose(kinds, [np.zeros(center.shape), np.full(center.shape, 2.0), near, wide, wide])
+    none = np.zeros(center.shape)
+    width = np.choose(kinds, [none, np.full(center.shape, 2.0), near, wide, wide, none])
     one_sided = rng.random(center.shape) < 0.2
     low = np.maximum(center - np.where(one_sided, 0.0, width), 0.0)
-    return low, np.minimum(center + width, 1.0)
+    shut = (kinds == 5) & (center < 1e-17)  # an upper bound of zero
+    return np.where(shut, 0.0, low), np.where(shut, 0.0, np.minimum(center + width, 1.0))
 
 
 @dataclass(frozen=True)
@@ -135,17 +145,17 @@ class Verdict:
 
 def judge(problems: Problems, q: Array, log_q: Array) -> Verdict:
     """Check answers (row b for problem b) against the definition of the problem."""
-    sk = problems.skeleton
+    sk, log_w = problems.skeleton, problems.levelled
     here = q.astype(Long)
     finite = np.where(here > 0.0, np.log(np.where(here > 0.0, here, 1.0)), np.where(log_q == -np.inf, 0.0, log_q))
-    g = np.where(problems.log_weights == -np.inf, FORBIDDEN, finite - problems.log_weights.astype(Long))
-    g = np.where((log_q == -np.inf) & (problems.log_weights > -np.inf), -1e6, g)
+    g = np.where(log_w == -np.inf, FORBIDDEN, finite - log_w.astype(Long))
+    g = np.where((log_q == -np.inf) & (log_w > -np.inf), -1e6, g)
     value = np.where(here > 0.0, here * g, 0.0).sum(axis=1)
     widths = np.diff(sk.layer_transition_ptr)
     best = least_cost(problems, g)
     for share in SHARES:
         mixed = np.log((1 - share) * here + share / np.repeat(widths, widths).astype(Long))
-        smooth = np.where(problems.log_weights == -np.inf, FORBIDDEN, mixed - problems.log_weights.astype(Long))
+        smooth = np.where(log_w == -np.inf, FORBIDDEN, mixed - log_w.astype(Long))
         best = np.maximum(best, least_cost(problems, smooth))
     return Verdict((value - best).astype(float), flow_violation(sk, here), row_violation(problems, here))
 
@@ -250,7 +260,7 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     blank = np.where(problems.log_weights == -np.inf, FORBIDDEN, 0.0).astype(Long)
     feasible = least_cost(problems, blank) < FORBIDDEN / 2
     verdict = judge(problems, q, log_q)
-    finite = np.where(problems.log_weights > -np.inf, np.abs(problems.log_weights), 0.0)
+    finite = np.where(problems.log_weights > -np.inf, np.abs(problems.levelled), 0.0)
     allowed = 1e-8 + 1e-14 * finite.max(axis=1) * problems.skeleton.num_layers
     apart = np.abs(np.exp(log_q) - q).max(axis=1) > 1e-9 + 1e-15 * finite.max(axis=1)
     infeasible = (verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart

@@ -1,6 +1,7 @@
 """A certificate that cannot lie: hard problems, their judge, and errors planted in answers."""
 
 import threading
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import advmdp as am
 from advmdp.projection import reference
 from tests.hard_problems import KINDS, SHAPES, WEIGHTS, attack, draw, judge, skeleton
+from tests.instances import problem
 
 
 def fixed_but_one() -> tuple[am.Skeleton, np.ndarray, np.ndarray]:
@@ -252,3 +254,113 @@ def test_nothing_that_is_no_number_holds():
         wrong[1] = np.nan
         object.__setattr__(other, name, wrong)
         assert not other.verify().holds(), name
+
+
+def test_an_upper_bound_of_zero_on_a_heavy_entry():
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    for weights in ([0.0, -1000.0, 0.0, 0.0], [712.0, 0.0, 0.0, 0.0], [0.0, -1e7, 0.0, 0.0]):
+        r = am.project(sk, weights, am.Box(np.zeros(4), [0.0, 1.0, 1.0, 1.0]))
+        assert r.q == pytest.approx([0.0, 1.0, 0.0, 1.0], abs=1e-12)
+
+
+def test_a_state_of_mass_1e_9_whose_balance_is_below_rounding():
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    lower = [0.9999999987243828, 1.1869923272897693e-09, 0.9999988965001317, 0]
+    r = am.project(sk, [0.0, 0.0, 0.0, -1.0], am.Box(lower, [1, 1.2756172221415208e-09, 1, 1]))
+    assert r.verify().holds()
+
+
+def test_log_q_is_the_logarithm_of_q_however_small():
+    sk = am.Skeleton.dense([1, 3, 1], 1)
+    box = am.Box([0, 0.99999999999999, 3e-66, 0, 0, 0], [1e-14, 1, 1, 1, 1, 1])
+    r = am.project(sk, [0, 0, 0, 200.0, 0, -90], box)
+    assert r.log_q[:3] == pytest.approx(np.log(r.q[:3]), abs=1e-9)
+
+
+@pytest.mark.parametrize("layers", [50, 300, 1000])
+def test_the_dual_is_a_lower_bound_over_many_layers(layers):
+    """There is only one q, so its value is the optimum."""
+    for weight in np.random.default_rng(layers).uniform(-1000, 1000, 40):
+        weights = np.full(layers, weight)
+        r = am.project(am.Skeleton.dense([1] * (layers + 1), 1), weights, am.Point(np.ones(layers)))
+        optimum = -float(weights.astype(np.longdouble).sum())
+        assert r.dual <= optimum <= r.dual + r.gap + 2 * np.spacing(abs(optimum))
+
+
+def test_rows_that_miss_one_by_rounding_add_up_over_the_layers():
+    sk = am.Skeleton.dense([1, *[2] * 399, 1], 1)
+    P = np.full(sk.num_transitions, 0.5) * (1 + 9e-15)
+    P[-2:] = 1
+    for rows in (am.Point(P), am.L1Ball(P, np.full(sk.num_pairs, 1e-16))):
+        assert am.project(sk, np.zeros(sk.num_transitions), rows).verify().holds()
+
+
+def test_a_loose_tolerance_is_no_reason_to_refuse():
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    weights = np.random.default_rng(0).uniform(-300, 300, (200, 4))
+    for w in weights:
+        assert am.project(sk, w, am.Point([0.5, 0.5, 1, 1]), tolerance=0.9).converged
+
+
+def test_a_warm_start_cannot_move_the_ends():
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    rows = am.Box(np.zeros(4), np.ones(4))
+    r = am.project(sk, [0.0, 5, 0, 0], rows)
+    beta = r.beta.copy()
+    beta[0], beta[-1] = 5.0, -3.0
+    again = am.project(sk, [0.0, 5, 0, 0], rows, warm_start=replace(r, beta=beta))
+    assert again.dual == pytest.approx(r.dual, abs=1e-9)
+
+
+def planted() -> dict[str, dict[str, object]]:
+    """Fields of an answer that are wrong, each in one way; q is feasible in all, but not the best."""
+    q = np.array([0.9, 0.1, 0.9, 0.1])
+    worse = {"q": q, "log_q": np.log(q), "policy": np.ones(3), "log_pairs": np.log([1, 0.9, 0.1])}
+    ends = {"first beta": np.array([6.2, 0, 0, 0]), "last beta": np.array([0, 0, 0, -6.2])}
+    nan = np.array([0.0, np.nan, 0.0])
+    return {
+        "worse": worse,
+        **{name: {**worse, "beta": beta} for name, beta in ends.items()},
+        "dual above the value": {"dual": 1.0},
+        "dual below value - gap": {"dual": -9.0},
+        "negative gap": {"gap": -1.0},
+        "no number in log_pairs": {"log_pairs": nan},
+        "no number in the dual": {"dual": np.nan},
+        "a policy that does not sum to one": {"policy": np.array([1.0, 1.0, 5.0])},
+    }
+
+
+@pytest.mark.parametrize("name", planted())
+def test_verify_refuses_a_wrong_answer(name):
+    sk = am.Skeleton.dense([1, 2, 1], 1)
+    r = am.project(sk, [0.0, 5, 0, 0], am.Box(np.zeros(4), np.ones(4)))
+    assert r.verify().holds()
+    assert not replace(r, **planted()[name]).verify().holds()
+
+
+def test_verify_refuses_logarithms_that_are_wrong_where_q_is_small_or_forbidden():
+    sk = am.Skeleton.dense([1, 3, 1], 1)
+    r = am.project(sk, [0, -40.0, -np.inf, 0, 0, 0], am.Box(np.zeros(6), np.ones(6)))
+    assert r.verify().holds()
+    for entry, wrong in ((1, -45.0), (2, -30.0)):
+        log_q = r.log_q.copy()
+        log_q[entry] = wrong
+        assert not replace(r, log_q=log_q).verify().holds()
+    q = r.q.copy()
+    q[:2] += [-5e-9 - q[0] + 1 - 1e-18, 0]
+    q[1], q[4] = -5e-9, -5e-9
+    q[0], q[3] = 1 + 5e-9, 1 + 5e-9
+    assert not replace(r, q=q).verify().holds()
+
+
+@pytest.mark.parametrize("kind", ["l1", "point", "box"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_problem_has_the_same_bits_wherever_its_arrays_lie(kind, threads):
+    case = problem(kind, "wide", 77)
+    rng, litter, found = np.random.default_rng(0), [], set()
+    for _ in range(400):
+        litter += [np.empty(size) for size in rng.integers(1, 400, rng.integers(6))]
+        litter = [one for one in litter if rng.random() < 0.9]
+        r = am.Projector(case.skeleton, threads=threads).project(case.log_weights.copy(), case.rows)
+        found.add((r.q.tobytes(), r.log_q.tobytes(), r.policy.tobytes(), r.beta.tobytes()))
+    assert len(found) == 1

@@ -280,7 +280,7 @@ def test_a_state_with_something_missing_or_infinite_is_refused() -> None:
     state = learner.state()
     with pytest.raises(am.InputError, match="state of OSSP: no scores"):
         learner.restore({"policy": state["policy"]})
-    with pytest.raises(am.InputError, match="state of OSSP, scores at layer 0, state 0, action 0: inf; expected a fin"):
+    with pytest.raises(am.InputError, match="state of OSSP, scores at layer 0, state 0, action 0: inf; expected a sum"):
         learner.restore({**state, "scores": state["scores"] + np.inf})
 
 

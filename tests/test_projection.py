@@ -350,7 +350,7 @@ def test_a_projection_takes_less_memory_than_twelve_arrays(
     am.project(sk, weights, am.L1Ball(mdp.transition, radius))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak + weights.nbytes < 12 * weights.nbytes
+    assert peak + weights.nbytes < 12 * weights.nbytes + 10_000  # room between arrays, whatever their size
 
 
 def test_what_an_earlier_projection_left_in_memory_does_not_matter() -> None:

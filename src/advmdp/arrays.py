@@ -37,6 +37,7 @@ Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
 HINTS = {"Skeleton": " (mdp.skeleton is one)", "RowSet": " (L1Ball, Box or Point)"}
 MOST = 2.0**53
+ROOM = 64
 """The largest count taken: floating point holds every whole number up to it."""
 LARGEST = 1e100
 """The largest cost or reward taken: products and sums of such are still numbers."""
@@ -75,6 +76,20 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def apart(*sizes: int) -> list[FloatArray]:
+    """Arrays of these sizes in one block of memory, with room between them and on both sides.
+
+    Compiled loops whose sums may be reordered first check whether their arrays could overlap, and take near neighbours
+    for such. They then add in another order. So what they write to must not lie where it happens to: the last digits
+    would depend on it.
+    """
+    block, found, at = np.zeros(sum(sizes) + ROOM * (len(sizes) + 1)), [], ROOM
+    for size in sizes:
+        found.append(block[at : at + size])
+        at += size + ROOM
+    return found
 
 
 def owned(array: FloatArray) -> FloatArray:

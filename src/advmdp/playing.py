@@ -214,16 +214,13 @@ class _Match:
         sk, losses = self.mdp.skeleton, self.losses
         places = [0] if losses.memory else (marks(losses.episodes or 10**6) - 1).tolist()
         seen = np.array([losses.at(t) for t in places])
-        # A criterion made of functions is known by what it says of one point.
-        widths, probe = np.diff(sk.layer_transition_ptr), np.linspace(0.1, 0.9, seen[0].size).reshape(losses.shape)
-        q = np.repeat(1.0 / widths, widths)
-        told = [np.append(one.subgradient(sk, q, probe), one.value(sk, q, probe)) for one in self._criteria]
         world = (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition)
+        probes = [one.probe(sk, (losses.dimensions or 1,)).encode() for one in self._criteria]
         return {
             "world": _hash(*(array.tobytes() for array in world)),
             "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), seen.tobytes()),
             "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
-            "criterion": _hash(self._criterion_shown.encode(), *(array.tobytes() for array in told)),
+            "criterion": _hash(self._criterion_shown.encode(), *probes),
             "seed": f"{self.seed}",
         }
 
@@ -399,8 +396,8 @@ class _Match:
             self.policies.take_up(ledger.episodes, about.get("policy_log"))
         else:
             self.policies = self._recent(about["policies"], arrays["policies"], ledger.episodes)
-        self.learner.restore({name[6:]: array for name, array in arrays.items() if name.startswith("state/")})
-        checked_policy(self.mdp.skeleton, self.learner.policy)
+        state = {name[6:]: array for name, array in arrays.items() if name.startswith("state/")}
+        self.learner.take_over(state, started + ledger.episodes)
         self.ledger, self._started = ledger, started
         self.learner.episode = started + ledger.episodes
 

@@ -10,6 +10,8 @@ that is larger than memory must have several.)
 row, its column and what stands there.
 """
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,17 @@ class Recording:
         return f"{self.name}, {line}, column {label}", "nothing" if value is None else f"'{value}'"
 
 
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603 (of the whole process)
+    _forked = _forked or "polars" in sys.modules
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 def read_array(source: ArrayLike, shapes: set[tuple[int, ...]]) -> Recording:
     """An array whose rows have one of the given shapes."""
     array = source if isinstance(source, np.memmap) else floats(source, "array").copy()
@@ -74,6 +87,9 @@ def read_file(path: str, labels: Sequence[Sequence[str]]) -> Recording:
     """
     import polars as pl
 
+    if _forked:
+        given = "a process forked from one that had loaded Polars, whose threads a fork leaves behind"
+        raise InputError(path, given, "a process started by 'spawn', or an array")
     if not Path(path).is_file():
         raise InputError(path, "no such file", "a CSV or Parquet file")
     if not path.lower().endswith((".csv", ".parquet")):
@@ -138,6 +154,8 @@ def _copied(path: str, frame: "pl.LazyFrame", count: int) -> FloatArray:
     import polars as pl
 
     shape = (count, len(frame.collect_schema()))
+    if shape[1] == 0:
+        raise InputError(path, "no columns", "one for each transition")
     rows: FloatArray
     if count * shape[1] <= 4 * STRETCH:
         rows = np.empty(shape)

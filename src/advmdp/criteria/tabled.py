@@ -3,9 +3,11 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from reprlib import recursive_repr
 from typing import Literal
 
 import numpy as np
@@ -56,6 +58,7 @@ class Criterion(ABC):
         """Rows (kind, weight, alpha, c) for :func:`evaluate_terms`; None for a criterion that lives in Python."""
         return None
 
+    @recursive_repr()  # an attribute may lead back to the criterion
     def __repr__(self) -> str:
         """Its class and its public attributes, for a class that says nothing of its own."""
         derived = {name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)}
@@ -66,6 +69,20 @@ class Criterion(ABC):
     def shown(self) -> str:
         """What it is known by in files: its ``repr``, without the addresses in it, which differ between processes."""
         return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self))
+
+    def probe(self, sk: Skeleton, dimensions: tuple[int, ...] = (1, 2)) -> str:
+        """A hash of its value and subgradient at one point, by which a criterion made of functions is known too.
+
+        ``dimensions``: how many losses at once it is tried with, until it can take so many.
+        """
+        widths = np.diff(sk.layer_transition_ptr)
+        q = np.repeat(1.0 / widths, widths)
+        for d in dimensions:
+            loss = np.linspace(0.1, 0.9, d * sk.num_transitions)
+            loss = loss if d == 1 else loss.reshape(sk.num_transitions, d)
+            with suppress(Exception):  # whatever its functions say to what they do not take
+                return sha256(np.append(self.subgradient(sk, q, loss), self.value(sk, q, loss)).tobytes()).hexdigest()
+        return ""
 
     def description(self) -> dict[str, list[list[str | float]]] | None:
         """The terms as plain data for a file, which :func:`criterion_from` reads; None where there are none."""

@@ -16,6 +16,7 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
+from inspect import Parameter, signature
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -28,6 +29,7 @@ from advmdp.confidence import RowSet
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
 from advmdp.errors import AdvMDPError, AdvMDPWarning, InputError
 from advmdp.files import read_archive, write_archive
+from advmdp.learners.domains import episodes_of
 from advmdp.learners.episode import Block, World
 from advmdp.mdp import MDP, Trajectory
 from advmdp.policy import checked_policy
@@ -176,6 +178,15 @@ class Learner(ABC):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what :meth:`state` gave."""
 
+    def take_over(self, state: dict[str, NDArray[Any]], episodes: int) -> None:
+        """:meth:`restore`, and check that the policy is one and that the counters are those of so many episodes."""
+        self.restore(state)
+        checked_policy(self.skeleton, self.policy)
+        counted = episodes_of(self.skeleton, state)
+        if counted not in (None, 0.0, episodes):
+            given = f"counters of {counted:,.0f} episodes"
+            raise InputError(f"state of {type(self).__name__}", given, f"those of {episodes:,}")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made anew: arrays that are views of each other would come apart."""
         return _again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
@@ -191,6 +202,7 @@ class Learner(ABC):
             "parameters": self.parameters,
             "criterion": self.criterion.description(),
             "criterion_shown": self.criterion.shown,
+            "criterion_probe": self.criterion.probe(self.skeleton),
             "episode": self.episode,
         }
 
@@ -211,8 +223,7 @@ def _again(
 ) -> Learner:  # fmt: skip
     """A learner as it was."""
     learner = kind(told, criterion=criterion, **parameters)
-    learner.restore(state)
-    checked_policy(learner.skeleton, learner.policy)
+    learner.take_over(state, episode)
     learner._episode = episode  # not the setter: one beyond its horizon has warned before it was copied or saved
     return learner
 
@@ -237,14 +248,16 @@ def load_learner(
             raise InputError(where, f"a learner called {name}", f"make=, or one of {', '.join(LEARNERS)}")
         if given is None and criterion is None:
             raise InputError(where, "a criterion made of functions, which no file holds", "criterion=, the same again")
-        if criterion is not None and about["criterion_shown"] != criterion.shown:
-            raise InputError("criterion", f"{criterion!r}", f"{about['criterion_shown']}, which {where} was saved with")
         kind = make or learner_class(name)
+        _check_parameters(where, kind, about["parameters"])
         skeleton = Skeleton(
             *(arrays[f"skeleton/{part}"] for part in SKELETON), *(_names(about, part) for part in NAMES)
         )
         told = MDP(skeleton, arrays["dynamics"]) if "dynamics" in arrays else skeleton
         chosen = criterion_from(given) if criterion is None else criterion
+        probed = about.get("criterion_probe", chosen.probe(skeleton))  # files of version 1 have none
+        if (about["criterion_shown"], probed) != (chosen.shown, chosen.probe(skeleton)):
+            raise InputError("criterion", f"{chosen!r}", f"{about['criterion_shown']}, which {where} was saved with")
         state = {key[6:]: array for key, array in arrays.items() if key.startswith("state/")}
         learner = _again(kind, told, chosen, about["parameters"], state, whole("episode", about["episode"], 0, MOST))
     except AdvMDPError:
@@ -253,6 +266,15 @@ def load_learner(
         given = f"a learner with something missing or odd ({type(error).__name__}: {error})"
         raise InputError(where, given, "one as it was saved") from error
     return learner
+
+
+def _check_parameters(where: str, kind: Callable[..., Learner], given: dict[str, Any]) -> None:
+    """Refuse parameters that no learner of the kind saves, before anything is made with them."""
+    known = list(signature(kind).parameters.values())[1:]
+    names = [one.name for one in known if one.name not in ("criterion", "threads")]
+    open_ended = any(one.kind is Parameter.VAR_KEYWORD for one in known)
+    if strange := [] if open_ended else [name for name in given if name not in names]:
+        raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(names)}")
 
 
 def _names(about: dict[str, Any], name: str) -> list[str] | None:

@@ -21,7 +21,7 @@ from advmdp.confidence import tally
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
-from advmdp.learners.domains import ESTIMATE, FINITE, POLICY, SEEN, VISITS
+from advmdp.learners.domains import ESTIMATE, LOSS, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, World, enter
 from advmdp.learners.tabular import Tabular
 from advmdp.occupancy_measures import improve
@@ -47,7 +47,7 @@ class Memory(NamedTuple):
 class Baseline(Tabular):
     """Responds to some of the losses, in the estimated dynamics."""
 
-    kept: ClassVar = {"visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": FINITE, "policy": POLICY}
+    kept: ClassVar = {"visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": LOSS, "policy": POLICY}
     keeps = 1.0
     """What is left of earlier losses when a new one is added."""
     responds = True

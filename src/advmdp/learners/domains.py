@@ -19,14 +19,16 @@ from advmdp.skeleton import Skeleton
 from advmdp.tables import TOLERANCE
 
 __all__ = [
-    "COST", "COUNTERS", "ESTIMATE", "FINITE", "LOG_MEASURE", "LOG_PAIRS", "MEASURE", "POLICY", "SEEN", "VISITS",
-    "Domain", "State", "check_state",
+    "COST", "COUNTERS", "ESTIMATE", "LOG_MEASURE", "LOG_PAIRS", "LOSS", "MEASURE", "PAID", "POLICY", "SCORE", "SEEN",
+    "VISITS", "Domain", "State", "check_state", "episodes_of",
 ]  # fmt: skip
 
 State = Mapping[str, NDArray[Any]]
 Fits = NDArray[np.bool_]
 
 LARGEST = float(np.finfo(np.float64).max)
+LARGEST_SCORE = 1e30
+"""Far beyond what losses divided by small probabilities add up to."""
 SLACK = 1e-6
 """How far what follows from something else may be from it: projections are exact to 1e-9, logarithms add to that."""
 TINY = 1e-300
@@ -99,6 +101,38 @@ def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:
     return sk.over_transitions(totals == state[name.replace("seen", "visits")])
 
 
+def _alike_in_layers(sk: Skeleton, state: State, name: str) -> Fits:
+    """An episode visits one pair of each layer."""
+    totals = np.add.reduceat(state[name].astype(np.float64), sk.layer_pair_ptr[:-1])
+    return np.repeat(totals == totals[0], np.diff(sk.layer_pair_ptr))
+
+
+def _in_epoch(sk: Skeleton, state: State, name: str) -> Fits:
+    """An epoch ends when a pair has been visited as often in it as before."""
+    fits: Fits = state[name] <= np.maximum(1, state["visits"])
+    return fits & _alike_in_layers(sk, state, name)
+
+
+def episodes_of(sk: Skeleton, state: State) -> float | None:
+    """How many episodes the counters of a state add up to, where it has any."""
+    if "visits" not in state:
+        return None
+    counts = state["visits"] + state.get("new_visits", 0)
+    return float(counts[: sk.layer_pair_ptr[1]].sum(dtype=np.float64))
+
+
+def _within_episodes(sk: Skeleton, state: State, name: str) -> Fits:
+    episodes = episodes_of(sk, state)
+    fits: Fits = state[name] <= (MOST if episodes is None else episodes * (1.0 + SLACK))
+    return fits
+
+
+def _within_visits(sk: Skeleton, state: State, name: str) -> Fits:
+    counts = state["visits"] + state.get("new_visits", 0)
+    fits: Fits = state[name] <= counts * (1.0 + SLACK)
+    return fits
+
+
 def _is_due(sk: Skeleton, state: State, name: str) -> Fits:
     episodes = state["visits"][: sk.layer_pair_ptr[1]].sum(dtype=np.float64)
     return np.asarray(state[name] - 1.0 <= episodes)
@@ -116,15 +150,18 @@ def _is_known(sk: Skeleton, state: State, name: str) -> Fits:
     return fits
 
 
-FINITE = Domain("a finite number")
+LOSS = Domain("a sum of losses from 0 to 1, one for each episode", 0.0, MOST, _within_episodes)
+PAID = Domain("a sum of losses from 0 to 1, one for each visit", 0.0, MOST, _within_visits)
+SCORE = Domain("a sum of estimated losses", -LARGEST_SCORE, LARGEST_SCORE)
 POLICY = Domain("probabilities that sum to 1 in every state", 0.0, 1.0 + TOLERANCE, _sums_to_one)
 MEASURE = Domain("an occupancy measure", 0.0, 1.0 + SLACK, _flows)
 LOG_MEASURE = Domain("the logarithm of q", -np.inf, SLACK, _is_log_q)
 LOG_PAIRS = Domain("the logarithm of q summed over the pair", -np.inf, SLACK, _is_log_of_pairs)
-VISITS = Domain("a count", 0, MOST)
+VISITS = Domain("counts with the same sum in every layer", 0, MOST, _alike_in_layers)
+NEW_VISITS = Domain("counts with the same sum in every layer, at most as many as before", 0, MOST, _in_epoch)
 SEEN = Domain("counts that sum to the visits of their pair", 0, MOST, _sums_to_visits)
 EPOCH = Domain("1 or more, and at most one for each episode before it", 1, MOST, _is_due)
 ESTIMATE = Domain("what was seen over visits, uniform without any", 0.0, 1.0, _is_mean)
-COST = Domain("a finite number, minus infinity where there was no visit", -np.inf, LARGEST, _is_known)
-COUNTERS = {"visits": VISITS, "new_visits": VISITS, "seen": SEEN, "new_seen": SEEN, "epoch": EPOCH}
+COST = Domain("at most 1, minus infinity where there was no visit", -np.inf, 1.0, _is_known)
+COUNTERS = {"visits": VISITS, "new_visits": NEW_VISITS, "seen": SEEN, "new_seen": SEEN, "epoch": EPOCH}
 """Those of :class:`advmdp.confidence.Counts`."""

@@ -20,7 +20,7 @@ from advmdp.arrays import FloatArray
 from advmdp.compiled import compiled
 from advmdp.criteria import Criterion
 from advmdp.errors import InputError
-from advmdp.learners.domains import FINITE, POLICY
+from advmdp.learners.domains import POLICY, SCORE
 from advmdp.learners.episode import Block, World
 from advmdp.learners.tabular import Tabular
 from advmdp.mdp import MDP
@@ -50,7 +50,7 @@ class Entropic(Tabular):
     """One that knows P and keeps exponential weights in each state."""
 
     knows = "dynamics"
-    kept: ClassVar = {"scores": FINITE, "weights": POLICY, "policy": POLICY}
+    kept: ClassVar = {"scores": SCORE, "weights": POLICY, "policy": POLICY}
 
     def __init__(self, mdp: MDP, criterion: Criterion | None = None) -> None:
         super().__init__(mdp, criterion)

@@ -28,7 +28,7 @@ from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Counts, L1Ball, count_path, l1_set
 from advmdp.criteria import Criterion
-from advmdp.learners.domains import FINITE, POLICY
+from advmdp.learners.domains import LOSS, POLICY, SCORE
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
 from advmdp.learners.perturbation import perturbation
@@ -60,7 +60,7 @@ class FPOP(Epochal):
     """
 
     assumes = "oblivious"
-    kept: ClassVar = {"loss": FINITE, "cost": FINITE, "policy": POLICY}
+    kept: ClassVar = {"loss": LOSS, "cost": SCORE, "policy": POLICY}
 
     def __init__(
         self,

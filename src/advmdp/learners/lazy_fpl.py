@@ -30,7 +30,7 @@ from advmdp.arrays import FloatArray, whole
 from advmdp.compiled import compiled
 from advmdp.confidence import Point
 from advmdp.criteria import Criterion
-from advmdp.learners.domains import FINITE, POLICY, Domain, State
+from advmdp.learners.domains import LOSS, POLICY, Domain, State
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import induct, make_plan
 from advmdp.learners.perturbation import perturbation
@@ -70,7 +70,7 @@ class LazyFPL(Tabular):
 
     knows = "dynamics"
     assumes = "oblivious"
-    kept: ClassVar = {"loss": FINITE, "policy": POLICY, "phase": PHASE}
+    kept: ClassVar = {"loss": LOSS, "policy": POLICY, "phase": PHASE}
 
     def __init__(self, mdp: MDP, criterion: Criterion | None = None, scale: float = 1.0, seed: int = 0) -> None:
         super().__init__(mdp, criterion)

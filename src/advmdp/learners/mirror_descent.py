@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, floats, fraction, frozen, owned
+from advmdp.arrays import FloatArray, apart, floats, fraction, frozen, owned
 from advmdp.compiled import check_threads, compiled
 from advmdp.confidence import Counts, RowSet, count_path
 from advmdp.criteria import Criterion, evaluate_terms
@@ -116,11 +116,10 @@ class MirrorDescent(Counting):
         self._steps = Steps(eta, anytime, self.share, frozen(self._log_start()), source, gamma, counting)
         self._rows = self._new_set()
         start = self._projector.project(self._steps.log_start, self._rows)
-        log_w, counts = np.empty(sk.num_transitions), self._counts
+        (log_w, z, chance), counts = apart(sk.num_transitions, sk.num_transitions, sk.num_layers), self._counts
         self._memory = Belief(
-            start.log_q.copy(), start.q.copy(), start.log_pairs.copy(), start.policy.copy(), counts.visits,
-            counts.new_visits, counts.new_seen, log_w, frozen(log_w), np.empty(sk.num_transitions),
-            np.empty(sk.num_layers),
+            start.log_q, start.q, start.log_pairs, start.policy, counts.visits, counts.new_visits, counts.new_seen,
+            log_w, frozen(log_w), z, chance,
         )  # fmt: skip
         self._plan = make_plan(sk, self._memory.policy)
 

@@ -26,7 +26,7 @@ from advmdp.compiled import compiled
 from advmdp.confidence import Point, tally
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
-from advmdp.learners.domains import COST, ESTIMATE, FINITE, POLICY, SEEN, VISITS
+from advmdp.learners.domains import COST, ESTIMATE, LOSS, PAID, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, World, enter, no_world
 from advmdp.learners.optimism import Plan, induct, make_plan
 from advmdp.learners.tabular import Tabular, between, horizon_of
@@ -62,7 +62,7 @@ class UCBVI(Tabular):
     sees = "full or bandit"
     assumes = "stochastic"
     kept: ClassVar = {
-        "visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": FINITE, "paid": FINITE, "policy": POLICY,
+        "visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": LOSS, "paid": PAID, "policy": POLICY,
         "cost": COST,
     }  # fmt: skip
 

@@ -30,7 +30,7 @@ from advmdp.compiled import compiled
 from advmdp.confidence import Counts, count_path, l1_set
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
-from advmdp.learners.domains import FINITE, POLICY
+from advmdp.learners.domains import LOSS, PAID, POLICY
 from advmdp.learners.episode import Block, World, enter, no_world, reveal
 from advmdp.learners.optimism import induct, make_plan
 from advmdp.learners.tabular import Epochal, between
@@ -61,7 +61,7 @@ class UCRL2(Epochal):
 
     sees = "full or bandit"
     assumes = "stochastic"
-    kept: ClassVar = {"loss": FINITE, "paid": FINITE, "policy": POLICY}
+    kept: ClassVar = {"loss": LOSS, "paid": PAID, "policy": POLICY}
     span = inf
     """The most by which the values of a layer may differ (see :class:`advmdp.REGAL`)."""
 

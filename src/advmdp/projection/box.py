@@ -120,6 +120,10 @@ def project_box_log(
         log_s = min(max(log_s, lower), upper)
         for j in range(log_u.shape[0]):
             p[j] = np.exp(min(log_s + log_u[j], 0.0))
+            if place[j] == MOVES and p[j] < low[j]:
+                place[j] = AT_LOW
+            elif place[j] == MOVES and p[j] > high[j]:
+                place[j] = AT_HIGH
     kappa = mass = 0.0
     for j in range(log_u.shape[0]):
         if place[j] == MOVES:

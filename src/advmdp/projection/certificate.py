@@ -77,6 +77,7 @@ TINY = 1e-290
 BOUND, EXCESS, DOUBT, MASS = LOG_MASS, MASS_A, MASS_B, LOG_B  # what `weigh_pair` leaves in the rows of the pairs
 OPEN_TO, VIOLATION, APART = PRODUCT, OUTFLOW, STEP  # and others in the rows of the states
 LARGEST_LOG = 709.0  # beyond it `exponential` has no number
+AGREE = 1e-5  # the most that log_q may differ from ln q, however small q is
 OPEN, SHUT = 1.0, 0.0
 
 
@@ -140,9 +141,10 @@ def free_terms(
     log_w: Floats, log_q: Floats, q: Floats, begin: int, size: int, beta: Floats, first: int, offset: float,
     log_pair: float,
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
-    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; q on forbidden entries; sum q |ln q - log_q|.
+    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; what must not be; sum q |ln q - log_q|.
 
-    `log_q` is used where q underflows only, and checked elsewhere.
+    `log_q` is used where q underflows only, and checked elsewhere. What must not be is mass on forbidden entries, and
+    entries whose log_q is not ln q.
     """
     s = m = cost = weight = stray = apart = 0.0
     at, there = unsigned(begin), unsigned(first)
@@ -164,6 +166,7 @@ def free_terms(
         weight += q[i] * (size_of + abs(known))
         stray += 0.0 if open_ else abs(q[i])
         apart += q[i] * abs(exact - given) if seen else 0.0
+        stray += 0.0 if (not seen) | (abs(exact - given) <= AGREE) else 1.0  # NaN too
     return s, m, cost, weight, stray, apart
 
 
@@ -219,8 +222,8 @@ def box_terms(
         t = log_s if log_s < most else most
         t = least if (low[i] > 0.0) & (least > t) else t
         t = t if present else log_s
-        value = exponential(log_u + t) if present else 0.0
-        value = value if log_u + t < LARGEST_LOG else np.inf
+        value = exponential(log_u + t) if log_u + t < LARGEST_LOG else np.inf
+        value = value if present else 0.0
         size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0) + abs(t)
         above = (t - log_s) * low[i] if t > log_s else 0.0
         below = (log_s - t) * high[i] if t < log_s else 0.0
@@ -328,7 +331,7 @@ def weigh_pair(
     work.pairs[DOUBT, pair] = 4.0 + size + large
     work.pairs[MASS, pair] = mass
     work.states[APART, x] += apart + mass * abs(known - log_pair[pair])
-    if stray > 0.0 or not abs(k) < FAR:  # mass on what is forbidden; a possible pair without a bound
+    if stray > 0.0 or not abs(k) < FAR:  # what must not be; a possible pair without a bound
         return np.inf
     if sets.radius[pair] >= 2.0:
         return 0.0
@@ -423,11 +426,12 @@ def certify(
         weigh_parts(structure, log_w, sets, work, log_q, q, log_pair)
     else:
         weigh_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, q, log_pair)
-    gap = doubt = flow = rows = total = apart = 0.0
+    gap = doubt = flow = rows = total = lost = apart = 0.0
     for layer in range(structure.layer_ptr.shape[0] - 2):
         first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
         log_s, more, unsure, mass = layer_gap(work, pair_ptr[first], pair_ptr[end])
-        total += log_s
+        before, total = total, total + log_s
+        lost += (before - total) + log_s if abs(before) >= abs(log_s) else (log_s - total) + before  # Neumaier's sum
         gap += more
         doubt += unsure + abs(mass - 1.0) * abs(log_s)
         flow = max(flow, abs(mass - 1.0))
@@ -441,4 +445,5 @@ def certify(
             flow = max(flow, miss)
             gap += 0.0 * miss + 0.0 * states[VIOLATION, x]  # a maximum loses NaN
             doubt += miss * abs(states[BETA, x]) if work.alive[x] else 0.0
+    total += lost
     return gap + 0.0 * apart, doubt + EPSILON * abs(total), flow, rows, apart, total

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, exact_floats, expect, frozen, whole
+from advmdp.arrays import FloatArray, apart, exact_floats, expect, frozen, whole
 from advmdp.compiled import check_threads
 from advmdp.confidence import RowSet
 from advmdp.errors import EmptySetError, InputError, ProjectionError
@@ -42,6 +42,7 @@ FAINT = 1e-200
 FAINTEST = 1e-300
 """... below this."""
 MOST_ITERATIONS = 2**31
+MOST_THREADS = 1024
 REAL = (float, int, np.number)
 
 
@@ -146,7 +147,7 @@ class Projector:
         for each other, and one is faster.
         """
         sk = self.skeleton = expect(Skeleton, skeleton, "skeleton")
-        self.threads = whole("threads", threads, 1)
+        self.threads = whole("threads", threads, 1, MOST_THREADS)
         self.structure = build_structure(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.threads)
         self.memory = build_workspace(self.structure)
         self._known: tuple[RowSet, RowSets] | None = None
@@ -202,7 +203,7 @@ class Projector:
         """The status, the largest defect, and the answer from one start."""
         sk, work, sets, tops = self.skeleton, self.memory, self.bounds(rows), _NO_TOPS
         n, pairs = sk.num_transitions, sk.num_pairs
-        log_q, q, log_pairs, policy = np.empty(n), np.empty(n), np.empty(pairs), np.empty(pairs)
+        log_q, q, log_pairs, policy = apart(n, n, pairs, pairs)
         problem = (self.structure, weights, sets, work, log_q, q, log_pairs, policy, tolerance, limit)
         if self._used and self._solve is solve_from:  # not the first time: many are projected only once
             self._solve = bound(solve_from, self._zeros, *problem)
@@ -240,7 +241,9 @@ class Projector:
         beta = expect(Projection, warm_start, "warm_start").beta
         if beta.shape != (self.skeleton.num_states,):
             raise InputError("warm_start", f"a projection over {len(beta)} states", f"{self.skeleton.num_states}")
-        return np.where(np.abs(beta) <= LARGEST, beta, 0.0)
+        start = np.where(np.abs(beta) <= LARGEST, beta, 0.0)
+        start[0] = start[-1] = 0.0
+        return start
 
 
 _NO_TOPS = np.empty(0)
@@ -248,6 +251,8 @@ _NO_TOPS = np.empty(0)
 
 def _below(value: float, tops: FloatArray) -> float:
     """- value - sum of tops, rounded down: a lower bound stays one."""
+    if not math.isfinite(value):
+        return -math.inf
     return math.nextafter(-math.fsum((value, *tops)), -math.inf) if len(tops) else -value
 
 

@@ -8,6 +8,7 @@ convex, with a length that never overshoots. An iteration that comes late is fol
 
 import numpy as np
 
+from advmdp.arrays import ROOM
 from advmdp.projection.answer import forward_pass, write_answer
 from advmdp.projection.certificate import EPSILON, certify
 from advmdp.projection.compiled import (
@@ -104,7 +105,7 @@ def look(
     far = not measure(work)
     if far:
         if back.shape[0] == 0:
-            back = np.empty(log_w.shape[0])
+            back = np.empty(log_w.shape[0] + 2 * ROOM)[ROOM:-ROOM]  # apart from others, as `arrays.apart` explains
         measure_far(structure, log_w, sets, work, back, log_pair)
     return value, far, back
 
@@ -143,10 +144,12 @@ def heavy_defect(work: Work) -> float:
 def settled(work: Work, tolerance: float, stalls: int) -> bool:
     """Every state balanced to the tolerance, relative to its mass; those of negligible mass to a hundred times that.
 
-    After three stalls these are let go: the rest may be below what rounding allows.
+    After three stalls these are let go, and misses of some units in the last place of one: rounding allows no less.
     """
-    light = stalls >= PATIENCE or sizes(work)[0] <= 100.0 * tolerance
-    return light and heavy_defect(work) <= tolerance and residual(work) <= tolerance
+    left = residual(work)
+    light = stalls >= PATIENCE or sizes(work)[0] <= min(100.0 * tolerance, NEAR)
+    heavy = heavy_defect(work) <= tolerance or (stalls >= PATIENCE and left <= 4.0 * EPSILON)
+    return light and heavy and left <= tolerance
 
 
 @compiled_inline
@@ -342,7 +345,7 @@ def solve(
     left = residual(work)
     tolerance = max(tolerance, grain(work))
     magnitude = max(magnitude, largest_beta(work))
-    solved = settled(work, tolerance, stalls)
+    solved = settled(work, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
     forward_pass(structure, work)
     if far:  # the masses that are in range stay
         forward_pass_far(structure, log_w, sets, work, log_q, log_pair)

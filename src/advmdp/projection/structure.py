@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from advmdp.arrays import apart
 from advmdp.projection.compiled import compiled, compiled_inline
 from advmdp.projection.lanes import LANES
 from advmdp.projection.parts import divide
@@ -113,13 +114,23 @@ def build_workspace(structure: Structure) -> Workspace:
     band = (states if widest <= WIDEST else 0, 3 * widest + LANES - 1)
     basis, hessenberg = (directions + 1, states), (directions + 3, directions + 1)
     end = prod(basis)
-    matrices = np.zeros(max(prod(band), end + prod(hessenberg)))
+    parts, layers = len(structure.parts) - 1, len(structure.layer_ptr) - 2
+    shapes = {
+        "weight": (n,), "base": (shared,), "pairs": (MASS_B + 1, pairs), "states": (NUMBERS_OF_STATES, states),
+        "log_z": (layers,), "scratch": (parts, VECTORS + 3, longest + LANES),
+    }  # fmt: skip
+    marks: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
+        "marks": ((2, pairs), np.int8), "alive": ((states,), np.int8), "forbidden": ((parts,), np.int8),
+        "watched": ((pairs + 1,), np.int32), "watched_parts": ((parts + 1,), np.int64),
+    }  # fmt: skip
+    words = [-(-prod(shape) * np.dtype(kind).itemsize // 8) for shape, kind in marks.values()]
+    matrices, *rest = apart(max(prod(band), end + prod(hessenberg)), *map(prod, shapes.values()), *words)
+    floats = {name: array.reshape(shape) for (name, shape), array in zip(shapes.items(), rest, strict=False)}
+    others = {
+        name: array.view(kind)[: prod(shape)].reshape(shape)
+        for (name, (shape, kind)), array in zip(marks.items(), rest[len(shapes) :], strict=True)
+    }
     return Workspace(
-        weight=np.zeros(n), base=np.zeros(shared), pairs=np.zeros((MASS_B + 1, pairs)),
-        marks=np.zeros((2, pairs), np.int8), watched=np.zeros(pairs + 1, np.int32),
-        watched_parts=np.zeros(len(structure.parts), np.int64), forbidden=np.zeros(len(structure.parts) - 1, np.int8),
-        states=np.zeros((NUMBERS_OF_STATES, states)), log_z=np.zeros(len(structure.layer_ptr) - 2),
-        alive=np.zeros(states, np.int8), scratch=np.zeros((len(structure.parts) - 1, VECTORS + 3, longest + LANES)),
-        band=matrices[: prod(band)].reshape(band), basis=matrices[:end].reshape(basis),
+        **floats, **others, band=matrices[: prod(band)].reshape(band), basis=matrices[:end].reshape(basis),
         hessenberg=matrices[end : end + prod(hessenberg)].reshape(hessenberg),
     )  # fmt: skip

@@ -31,6 +31,8 @@ __all__ = ["Verification", "feasible", "flow_violation", "log_sums", "verify"]
 Long = np.longdouble
 Array: TypeAlias = Any  # of long doubles
 Flags = NDArray[np.bool_]
+TINY, FAINT = 1e-290, -667.0
+"""Masses below the first underflow, or may have; their logarithms are below the second."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,27 @@ class Verification:
     """What a check of a projection found."""
 
     flow: float
-    """The largest |inflow - outflow| of a state and |sum of q - 1| of a layer."""
+    """The largest |inflow - outflow| of a state, |sum of q - 1| of a layer, and negative mass."""
     rows: float
     """The largest distance of a row from its set, times the mass of its pair: L1 norm, or largest entry for boxes."""
     policy: float
-    """The largest |q(x, a) - q(x) policy(a|x)|."""
+    """The largest |q(x, a) - q(x) policy(a|x)|, |sum of the policy - 1| of a state, and negative probability."""
     logs: float
-    """The largest |exp(log_q) - q| and |exp(log_pairs) - q(x, a)|."""
+    """The largest |log_q - ln q| and |log_pairs - ln q(x, a)|; infinite for an entry that is forbidden and has mass."""
     value: float
     """sum q ln(q / w)."""
     gap: float
     """How far the value is above the bound, and so above the optimum at the most."""
+    claims: float
+    """By how much the answer's own ``dual`` exceeds the value, or its own ``gap`` falls short of their difference."""
+    rounding: float
+    """What rounding of the log weights explains: 1e-14 of the largest, for each layer."""
 
     def holds(self, tolerance: float = 1e-8, feasible: float = 1e-12) -> bool:
-        """Whether q is feasible, up to ``feasible``, and no worse than the optimum, up to ``tolerance``."""
-        close = self.logs <= tolerance and abs(self.gap) <= tolerance
-        return close and self.flow <= feasible and self.rows <= feasible and self.policy <= feasible
+        """Whether q is feasible, up to ``feasible``, and optimal, up to ``tolerance`` and rounding."""
+        limit = tolerance + self.rounding
+        close = self.logs <= limit and abs(self.gap) <= limit and self.claims <= limit
+        return bool(close and self.flow <= feasible and self.rows <= feasible and self.policy <= feasible)
 
 
 def verify(answer: "Projection") -> Verification:
@@ -63,17 +70,33 @@ def verify(answer: "Projection") -> Verification:
     log_w = answer.log_weights - np.repeat(tops, np.diff(sk.layer_transition_ptr))  # small numbers have small errors
     pairs = np.add.reduceat(q, sk.transition_ptr[:-1])
     states = np.repeat(np.add.reduceat(pairs, sk.pair_ptr[:-2]), np.diff(sk.pair_ptr[:-1]))
-    given = ((answer.log_q, q), (answer.log_pairs, pairs))
     present = q > 0
-    value = (q[present] * (np.log(q[present]) - log_w[present])).sum()
+    cost = (q[present] * (np.log(q[present]) - log_w[present])).sum()
+    value, known = cost - tops.sum(), np.abs(answer.log_weights[answer.log_weights > -np.inf])
     return Verification(
         flow=float(flow_violation(sk, q)),
         rows=float(row_violation(sk, sets, q)),
-        policy=float(np.abs(pairs - states * answer.policy).max()),
-        logs=float(max(np.abs(np.exp(logs.astype(Long)) - mass).max() for logs, mass in given)),
-        value=float(value - tops.sum()),
-        gap=float(value + log_partition(answer, log_w, sets)),
+        policy=float(policy_violation(sk, answer.policy, pairs, states)),
+        logs=float(np.maximum(log_violation(answer.log_q, q), log_violation(answer.log_pairs, pairs))),
+        value=float(value),
+        gap=float(cost + log_partition(answer, log_w, sets)),
+        claims=float(np.maximum(answer.dual - value, np.maximum(value - answer.dual, 0) - answer.gap)),
+        rounding=1e-14 * sk.num_layers * float(known.max(initial=0)),
     )
+
+
+def policy_violation(sk: Skeleton, policy: Array, pairs: Array, states: Array) -> Array:
+    """How far the policy is from that of q, and from being one."""
+    sums = np.add.reduceat(policy.astype(Long), sk.pair_ptr[:-2])
+    return np.maximum(np.abs(pairs - states * policy).max(), np.maximum(np.abs(sums - 1).max(), (-policy).max()))
+
+
+def log_violation(logs: Array, mass: Array) -> Array:
+    """The largest difference between logarithms and those of the masses, down to where masses underflow."""
+    seen = mass > TINY
+    apart = np.abs(logs[seen] - np.log(mass[seen])).max(initial=0)
+    below = np.where(seen | (logs == -np.inf), 0, logs.astype(Long) - FAINT)  # of what underflows, so much is known
+    return np.maximum(apart, np.maximum(0, below).max(initial=0))
 
 
 def layer_tops(answer: "Projection") -> Array:
@@ -88,7 +111,12 @@ def log_partition(answer: "Projection", log_w: Array, sets: RowSets) -> Array:
     possible, met = feasible(sk, answer.log_weights, sets)
     pairs = possible & met[sk.state_of_pair]
     moves = np.logical_or.reduceat(answer.log_q > -np.inf, sk.transition_ptr[:-1])
-    if not np.isfinite(answer.beta[met]).all() or not (np.isfinite(answer.log_pairs) & moves)[pairs].all():
+    if (
+        answer.beta[0] != 0
+        or answer.beta[-1] != 0
+        or not np.isfinite(answer.beta[met]).all()
+        or not (np.isfinite(answer.log_pairs) & moves)[pairs].all()
+    ):
         return Long(np.inf)  # the answer leaves out what it must not
     beta = np.where(met, answer.beta, 0.0).astype(Long)
     masses = np.where(pairs, -row_bounds(answer, log_w, sets, beta, met) - beta[sk.state_of_pair], -np.inf)
@@ -191,7 +219,8 @@ def flow_violation(sk: Skeleton, q: Array) -> Array:
     outflow = np.add.reduceat(q, sk.transition_ptr[sk.pair_ptr[:-2]])
     inflow = np.zeros(sk.num_states, Long)
     np.add.at(inflow, sk.successor, q)
-    return np.maximum(layers, np.abs(inflow[1:-1] - outflow[1:]).max(initial=0))
+    balance = np.abs(inflow[1:-1] - outflow[1:]).max(initial=0)
+    return np.maximum(np.maximum(layers, balance), (-q).max())
 
 
 def row_violation(sk: Skeleton, sets: RowSets, q: Array) -> Array:
