@@ -141,6 +141,8 @@ class Verdict:
     """The largest violation of the layer sums and of the conservation of flow."""
     rows: Array
     """The largest violation of a row's set, weighted by the mass of its pair."""
+    value: Array
+    """sum q ln(q / w), up to a constant of the problem."""
 
 
 def judge(problems: Problems, q: Array, log_q: Array) -> Verdict:
@@ -157,7 +159,7 @@ def judge(problems: Problems, q: Array, log_q: Array) -> Verdict:
         mixed = np.log((1 - share) * here + share / np.repeat(widths, widths).astype(Long))
         smooth = np.where(log_w == -np.inf, FORBIDDEN, mixed - log_w.astype(Long))
         best = np.maximum(best, least_cost(problems, smooth))
-    return Verdict((value - best).astype(float), flow_violation(sk, here), row_violation(problems, here))
+    return Verdict((value - best).astype(float), flow_violation(sk, here), row_violation(problems, here), value)
 
 
 def least_cost(problems: Problems, cost: Array) -> Array:
@@ -240,6 +242,10 @@ class Answers:
     """Feasible problems for which it raised."""
     wrong: Array
     """Answers that are infeasible, or farther from the optimum than they say and than rounding allows."""
+    infeasible: Array
+    """Answers that violate a constraint."""
+    allowed: Array
+    """The distance from the optimum that counts as none."""
     verdict: Verdict
     iterations: Array
 
@@ -263,8 +269,8 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     finite = np.where(problems.log_weights > -np.inf, np.abs(problems.levelled), 0.0)
     allowed = 1e-8 + 1e-14 * finite.max(axis=1) * problems.skeleton.num_layers
     apart = np.abs(np.exp(log_q) - q).max(axis=1) > 1e-9 + 1e-15 * finite.max(axis=1)
-    infeasible = (verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart
     stray = np.where(problems.log_weights == -np.inf, q, 0.0).any(axis=1)
+    infeasible = solved & ((verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart | stray)
     vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
-    wrong = solved & (infeasible | stray | (feasible & (vague | ~(verdict.gap <= allowed))))
-    return Answers(~solved & feasible, wrong, verdict, iterations)
+    wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
+    return Answers(~solved & feasible, wrong, infeasible, allowed, verdict, iterations)
