@@ -244,8 +244,8 @@ class Answers:
     """Answers that are infeasible, or farther from the optimum than they say and than rounding allows."""
     infeasible: Array
     """Answers that violate a constraint."""
-    allowed: Array
-    """The distance from the optimum that counts as none."""
+    gap: Array
+    """What the answers say of their distance from the optimum."""
     verdict: Verdict
     iterations: Array
 
@@ -273,4 +273,4 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     infeasible = solved & ((verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart | stray)
     vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
     wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
-    return Answers(~solved & feasible, wrong, infeasible, allowed, verdict, iterations)
+    return Answers(~solved & feasible, wrong, infeasible, gap, verdict, iterations)
