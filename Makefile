@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV), about 1 GB: a minute or more."
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@echo "Compiling the kernels: two or three minutes, once."
-	@$(BIN)/python -m advmdp.warm
+	@$(BIN)/python -m advmdp.cli.warm
 	@touch $@
 
 demo: $(READY)

@@ -123,7 +123,7 @@ def planted(console: Console) -> None:
     for file, old, new, words in track(MUTATIONS, "mutations", console=console, transient=True):
         with tempfile.TemporaryDirectory() as folder:
             copytree(package, Path(folder) / "advmdp", ignore=ignore_patterns("__pycache__"))
-            path = Path(folder) / "advmdp" / "projection" / file
+            path = Path(folder) / "advmdp" / "projection" / "kernels" / file
             text = path.read_text()
             assert text.count(old) == 1, f"{file}: {old!r} is not there once"
             path.write_text(text.replace(old, new))

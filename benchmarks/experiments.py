@@ -22,13 +22,13 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from advmdp.experiments.engines import Engine, Event, Player, Task, processes
-from advmdp.experiments.ray_engine import make_engine
+from advmdp.experiments.engines.local import Engine, Event, Player, Task, processes
+from advmdp.experiments.engines.ray import make_engine
 from advmdp.experiments.report import write_report
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import CURVE, MANIFEST, Run, play_run, runs_of
 from advmdp.experiments.spec import Spec
-from advmdp.regret import marks
+from advmdp.game.ledger import marks
 
 WORLD = {"kind": "random", "layers": (1, 5, 5, 5, 5, 1), "actions": 4}
 ADAPTIVE = {"kind": "adaptive", "strength": 0.8}

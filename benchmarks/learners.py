@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
+from advmdp.cli.warm import made
 from advmdp.learners.base import LEARNERS, learner_class
-from advmdp.warm import made
 from benchmarks.learning import HORIZON, episode_time
 from benchmarks.peers import World
 from benchmarks.projection import SIZES, dense

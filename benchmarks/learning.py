@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
+from advmdp.projection.kernels.solver import solve
+from advmdp.projection.kernels.types import BETA
 from advmdp.projection.projector import ITERATIONS, TOLERANCE
-from advmdp.projection.solver import solve
-from advmdp.projection.types import BETA
 from benchmarks.measure import best_time
 from benchmarks.projection import SIZES, clarabel_time, dense
 
@@ -111,8 +111,9 @@ def cells(inside: float, alone: float, oracle: float) -> list[str]:
 
 def episode_time(mdp: am.MDP, losses: am.losses.Losses, learner: am.UCOREPS, count: int) -> float:
     """Seconds an episode takes at its best, over further blocks of the game, the drawing of the losses included."""
-    from advmdp.learners.episode import make_block, make_world
-    from advmdp.streams import stream_key, uniforms
+    from advmdp.core.streams import stream_key, uniforms
+    from advmdp.learners.episode import make_block
+    from advmdp.model.dynamics import known_dynamics
 
     sk, best = mdp.skeleton, np.inf
     key, total = stream_key(1, "world", "trajectories"), np.zeros((sk.num_transitions, 1))
@@ -120,7 +121,7 @@ def episode_time(mdp: am.MDP, losses: am.losses.Losses, learner: am.UCOREPS, cou
         begin, t = time.perf_counter(), learner.episode
         drawn = uniforms(key, t, count, 2 * sk.num_layers)
         block = make_block(sk, losses.block(t, t + count), learner.criterion.terms, total, drawn)
-        learner.play_block(make_world(mdp), block)
+        learner.play_block(known_dynamics(mdp), block)
         best = min(best, (time.perf_counter() - begin) / count)
     return best
 

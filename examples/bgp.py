@@ -21,8 +21,8 @@ from rich.table import Table
 
 import advmdp as am
 from advmdp.scenarios import make_scenario
-from advmdp.scenarios.bgp import Routes, graph_of, routes
 from advmdp.scenarios.comparing import count, example, paper, picture, shown
+from advmdp.scenarios.network.bgp import Routes, graph_of, routes
 
 OURS = "UC-O-REPS, practical (30 eta, radii x 0.1)"
 

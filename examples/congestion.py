@@ -20,8 +20,8 @@ from rich.table import Table
 import advmdp as am
 from advmdp.scenarios.comparing import count, example, paper
 from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
-from advmdp.scenarios.congestion_report import COLUMNS, SHARES, sentences, write_congestion_report
-from advmdp.scenarios.routers import RADII, STEP, standard_routers
+from advmdp.scenarios.congestion.report import COLUMNS, SHARES, sentences, write_congestion_report
+from advmdp.scenarios.congestion.routers import RADII, STEP, standard_routers
 
 
 def played(game: CongestionGame, episodes: int, seed: int, step: float = STEP, radii: float = RADII) -> Course:

@@ -27,7 +27,7 @@ from PIL import Image
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
-from advmdp.scenarios.routing import Routing
+from advmdp.scenarios.network.routing import Routing
 
 OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
 WORLDS: dict[str, dict[str, Any]] = {

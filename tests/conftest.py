@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import settings
 
-from advmdp.warm import warm
+from advmdp.cli.warm import warm
 
 mpl.use("Agg")
 settings.register_profile("default", deadline=None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from advmdp.files import write_archive
+from advmdp.core.files import write_archive
 
 About, Arrays = dict[str, Any], dict[str, np.ndarray]
 NUMBERS = (-1, 0, 1, 2**62, 10**400, 1e308, -1e308, 0.5, float("nan"), float("inf"), "text", None, [], {}, True)

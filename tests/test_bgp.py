@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import advmdp as am
 from advmdp.scenarios import make_scenario
-from advmdp.scenarios.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
-from advmdp.scenarios.bgp import LOST, Routes, generated_costs, routes
 from advmdp.scenarios.comparing import shown
+from advmdp.scenarios.network.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
+from advmdp.scenarios.network.bgp import LOST, Routes, generated_costs, routes
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bgp.py"
 SERIAL_1 = "# source: topology\n1|2|0\n1|11|-1\n2|12|-1\n11|12|0\n\n11|111|-1\n12|111|-1\n"

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import advmdp as am
 from advmdp import __version__
-from advmdp.cli import app
-from advmdp.demo import make_spec
+from advmdp.cli.commands import app
+from advmdp.cli.demo import make_spec
 from advmdp.experiments.runner import run_experiment
 
 

@@ -18,11 +18,11 @@ import polars as pl
 import pytest
 
 import advmdp as am
-from advmdp.scenarios.assignment import AssignmentError, assignment, least_peak
 from advmdp.scenarios.congestion import CongestionGame, Course, LinkDelays, congestion_game
-from advmdp.scenarios.congestion_report import congestion_report, sentences, write_congestion_report
-from advmdp.scenarios.routers import DelayRouting, Fixed, shortest_by_hops, standard_routers
-from advmdp.scenarios.routing import LOST
+from advmdp.scenarios.congestion.assignment import AssignmentError, assignment, least_peak
+from advmdp.scenarios.congestion.report import congestion_report, sentences, write_congestion_report
+from advmdp.scenarios.congestion.routers import DelayRouting, Fixed, shortest_by_hops, standard_routers
+from advmdp.scenarios.network.routing import LOST
 from tests.test_report import CHROMIUM, DRIVER, SWITCHES, TEXTS, all_of, contrast, in_browser, luminance, show
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "congestion.py"
@@ -487,7 +487,7 @@ def test_the_page_is_small_and_holds_every_load(page: Path, course: Course) -> N
 
 
 def test_a_long_game_is_cut_and_said_to_be(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advmdp.scenarios.congestion_report.MOST", 2 * 9 * 10 * 12)
+    monkeypatch.setattr("advmdp.scenarios.congestion.report.MOST", 2 * 9 * 10 * 12)
     text = congestion_report(course)
     assert "Shown are the first 12 of 40 episodes." in text
     data = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])

@@ -17,7 +17,7 @@ from numba import njit
 
 import advmdp as am
 from advmdp.criteria import RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
-from advmdp.testing import check_criterion
+from advmdp.verify.testing import check_criterion
 from tests.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.strategies import played, random_policy
 

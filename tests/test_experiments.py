@@ -28,10 +28,11 @@ from rich.progress import Progress, ProgressColumn
 from typer.testing import CliRunner
 
 import advmdp as am
-from advmdp.cli import app
-from advmdp.experiments import engines, runner
+from advmdp.cli.commands import app
+from advmdp.experiments import runner
 from advmdp.experiments.command import GROUPS
-from advmdp.experiments.engines import THREADS, Event, Player, Task, play_task, processes
+from advmdp.experiments.engines import local as engines
+from advmdp.experiments.engines.local import THREADS, Event, Player, Task, play_task, processes
 from advmdp.experiments.runner import _bars, estimate, run_experiment
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import checked_spec, read_spec
@@ -311,7 +312,7 @@ def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else(
         identity(worlds=[{"kind": "random", "layers": [1, 3, 1], "actions": 2, "seed": 5}]),
     ]  # fmt: skip
     assert len({same, *others}) == 8
-    monkeypatch.setattr(am, "__version__", "another")
+    monkeypatch.setattr("advmdp.experiments.runs.__version__", "another")
     assert identity() != same
 
 
@@ -587,7 +588,7 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
     recorded(tmp_path, 300)
     path = spec_file(tmp_path, f'{FAILING}\n[[losses]]\nkind = "stochastic"\n')
     spec, out = read_spec(path), tmp_path / "out"
-    monkeypatch.setattr("advmdp.experiments.engines.processes", spoiling)
+    monkeypatch.setattr("advmdp.experiments.engines.local.processes", spoiling)
     done = CliRunner().invoke(app, ["run", str(path), "-o", str(out)])
     assert done.exit_code == 1
     assert done.stderr.count("failed: ") == 6

@@ -18,13 +18,13 @@ import polars as pl
 import pytest
 
 import advmdp as am
-from advmdp import playing
+from advmdp.core.files import read_archive, write_archive
 from advmdp.experiments.report import report
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store
-from advmdp.files import read_archive, write_archive
+from advmdp.game import checkpoint, match
 from advmdp.learners.base import LEARNERS, Learner
 from tests.damage import altered, as_of_version_1, contents, damaged, forge, odd_array, unsealed
 from tests.stores import here, make_store, small_spec
@@ -86,7 +86,7 @@ def test_no_bit_of_a_checkpoint_can_be_flipped_unseen(tmp_path: Path) -> None:
     path, world = tmp_path / "x.npz", am.MDP.random([1, 1], 1, seed=0)
     losses = am.losses.Stochastic(world.skeleton)
     am.play(world, losses, am.Uniform(world.skeleton), 2, checkpoint=path)
-    assert set(flipped(path, lambda: read_archive(path, playing.KIND, playing.VERSION))) == {"refused"}
+    assert set(flipped(path, lambda: read_archive(path, checkpoint.KIND, checkpoint.VERSION))) == {"refused"}
     spoil(path, 200)
     with pytest.raises(am.CheckpointError, match="x.npz: .*checksum.*delete it to begin again"):
         am.play(world, losses, am.Uniform(world.skeleton), 4, checkpoint=path)
@@ -163,10 +163,10 @@ def test_with_any_damaged_checkpoint_a_run_begins_again(
     (checkpoint,) = out.rglob("checkpoint.npz")
     DAMAGES[damage](checkpoint)
     played = []
-    real = playing._Match._block
+    real = match.Match._block
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            playing._Match, "_block", lambda match, first, stop: (played.append(first), real(match, first, stop))
+            match.Match, "_block", lambda match, first, stop: (played.append(first), real(match, first, stop))
         )
         assert run_experiment(spec, out, resume=True, engine=here).good
     assert played[1] == (90 if damage in ("none", "old") else 0)  # the first of all is when the spec is tried out

@@ -16,9 +16,9 @@ from gymnasium.utils.env_checker import check_env
 from rich.console import Console
 
 import advmdp as am
+from advmdp.core.streams import stream_key, uniforms
 from advmdp.experiments.results import CURVES
 from advmdp.integrations.gymnasium import AdversarialEnv, tabular_model
-from advmdp.streams import stream_key, uniforms
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE, PAGE = ROOT / "examples" / "gymnasium_worlds.py", ROOT / "docs" / "gymnasium.md"

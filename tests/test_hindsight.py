@@ -13,7 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import advmdp as am
-from advmdp.hindsight import Comparator, Played, comparator, comparators, total_comparator
+from advmdp.planning.hindsight import Comparator, Played, comparator, comparators, total_comparator
 from tests.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.strategies import build_mdp, mdps, random_policy
 
@@ -218,7 +218,7 @@ def test_limits_of_memory_change_the_way_and_not_the_answer(
     name: str, least: int, dimensions: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     criterion = am.Risk(0.3, 1.5) if dimensions is None else am.WorstCase()
-    monkeypatch.setattr(f"advmdp.hindsight.{name}", least)
+    monkeypatch.setattr(f"advmdp.planning.hindsight.{name}", least)
     for losses in sequences(MIDDLE.skeleton, dimensions):
         for found in comparators(MIDDLE, losses, criterion, [3, 60, 510]):
             if found.episodes == 60:

@@ -12,8 +12,8 @@ import gymnasium
 import pytest
 
 import advmdp as am
-from advmdp.experiments.engines import Task, play_task
-from advmdp.experiments.ray_engine import _play
+from advmdp.experiments.engines.local import Task, play_task
+from advmdp.experiments.engines.ray import _play
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import read_spec

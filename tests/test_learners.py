@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import advmdp as am
+from advmdp.cli.warm import made
+from advmdp.core.streams import stream_key, uniforms
 from advmdp.learners.base import LEARNERS, Learner, fitting, learner_class
-from advmdp.learners.episode import make_block, make_world
-from advmdp.streams import stream_key, uniforms
-from advmdp.warm import made
+from advmdp.learners.episode import make_block
+from advmdp.model.dynamics import known_dynamics
 
 DENSE = am.MDP.random([1, 3, 3, 1], 2, seed=0)
 SPARSE = am.MDP.random([1, 4, 6, 4, 1], 3, seed=0, branching=2)
@@ -79,12 +80,12 @@ def test_nothing_but_the_losses_of_its_path_reaches_a_bandit_learner(
     losses = am.losses.Stochastic(sk, seed=2, noise=0.5).block(0, count)
     one, other = make(name, feedback, mdp, count), make(name, feedback, mdp, count)
     block = make_block(sk, losses, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
-    one.play_block(make_world(mdp), block)
+    one.play_block(known_dynamics(mdp), block)
     poisoned = np.full_like(losses, np.nan)
     rows = np.arange(count)[:, None]
     poisoned[rows, block.transitions] = losses[rows, block.transitions]
     second = make_block(sk, poisoned, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
-    other.play_block(make_world(mdp), second)
+    other.play_block(known_dynamics(mdp), second)
     assert np.array_equal(block.transitions, second.transitions)
     assert one.policy.tobytes() == other.policy.tobytes()
     for key, array in one.state().items():
@@ -101,7 +102,7 @@ def test_a_learner_that_sees_the_whole_loss_would_be_spoilt_by_that(name: str, f
     block = make_block(sk, losses, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
     learner = make(name, feedback, DENSE, count)
     try:
-        learner.play_block(make_world(DENSE), block)
+        learner.play_block(known_dynamics(DENSE), block)
     except am.AdvMDPError:
         return
     assert any(np.isnan(array).any() for array in learner.state().values())
@@ -380,7 +381,7 @@ def test_the_bound_of_lazy_fpl_counts_its_early_phases() -> None:
     assert am.LazyFPL(mdp).bound(total) == pytest.approx(expected)
 
 
-@pytest.mark.filterwarnings("ignore::advmdp.errors.AdvMDPWarning")
+@pytest.mark.filterwarnings("ignore::advmdp.core.errors.AdvMDPWarning")
 @pytest.mark.parametrize("name", ["MDPE", "OREPS", "OSSP", "UCRL2", "UCBVI", "LazyFPL"])
 def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
     """What was learned in the first may be wrong in the second."""

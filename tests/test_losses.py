@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import advmdp as am
-from advmdp.streams import stream_key, uniforms
+from advmdp.core.streams import stream_key, uniforms
 from tests.strategies import build_mdp, random_policy
 
 MDP = am.MDP.random([1, 3, 4, 1], actions=3, seed=0, branching=2)
@@ -237,7 +237,7 @@ def test_files_replay_what_arrays_do(recorded: Callable, ending: str, d: int | N
 def test_a_large_file_is_kept_on_disk_and_read_in_any_order(
     recorded: Callable, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advmdp.replay.STRETCH", 7 * N)
+    monkeypatch.setattr("advmdp.losses.reading.STRETCH", 7 * N)
     rows = np.random.default_rng(0).random((50, N))
     path = recorded(rows, ending)
     file = am.losses.Replay(SK, path)

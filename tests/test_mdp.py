@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import advmdp as am
-from advmdp.mdp import _pick
+from advmdp.model.mdp import _pick
 from tests.strategies import mdps, played, random_policy
 
 ROWS = [np.array([[[0.25, 0.75], [1.0, 0.0]]]), np.ones((2, 3, 1))]

@@ -38,9 +38,8 @@ def test_every_public_name_loads_and_is_listed() -> None:
 
 
 def test_functions_are_not_hidden_by_modules_of_their_name() -> None:
-    code = (
-        "import advmdp.occupancy_measures, advmdp.mdp, advmdp as am; assert callable(am.occupancy) and callable(am.MDP)"
-    )
+    imports = "import advmdp.model.occupancy, advmdp.model.mdp, advmdp as am"
+    code = f"{imports}; assert callable(am.occupancy) and callable(am.MDP)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -67,8 +66,10 @@ def test_compiled_code_of_other_sources_is_not_used(tmp_path: Path) -> None:
     """A kernel is compiled anew when a kernel that it calls has changed, though its own file has not."""
     copy = tmp_path / "advmdp"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "inner.py").write_text("from advmdp.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n")
-    outer = "from advmdp.compiled import compiled\nfrom advmdp.inner import f\n@compiled\ndef g(x):\n    return f(x)\n"
+    (copy / "inner.py").write_text(
+        "from advmdp.core.compiling import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
+    )
+    outer = IMPORT + "from advmdp.inner import f\n@compiled\ndef g(x):\n    return f(x)\n"
     (copy / "outer.py").write_text(outer)
 
     def said() -> str:
@@ -84,10 +85,11 @@ def test_compiled_code_of_other_sources_is_not_used(tmp_path: Path) -> None:
 def small_package(folder: Path, **modules: str) -> Path:
     """As much of the package as compiles, with these modules."""
     package = folder / "advmdp"
-    package.mkdir()
-    for name in ("compiled.py", "errors.py"):
-        shutil.copy(SOURCE / name, package)
-    (package / "__init__.py").touch()
+    (package / "core").mkdir(parents=True)
+    for name in ("compiling.py", "errors.py"):
+        shutil.copy(SOURCE / "core" / name, package / "core")
+    for part in (package, package / "core"):
+        (part / "__init__.py").touch()
     for name, text in modules.items():
         (package / f"{name}.py").write_text(text)
     return package
@@ -102,10 +104,9 @@ def printed(folder: Path, code: str) -> str:
     return done.stdout.strip()
 
 
+IMPORT = "from advmdp.core.compiling import compiled\n"
 HITS = "print(f({}), sum(f.stats.cache_hits.values()))"
-KERNEL = (
-    "from advmdp.compiled import compiled\nfrom advmdp.constants import C\n@compiled\ndef f(x):\n    return x + C\n"
-)
+KERNEL = IMPORT + "from advmdp.constants import C\n@compiled\ndef f(x):\n    return x + C\n"
 
 
 def test_a_constant_from_a_file_without_kernels_counts(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_damaged_files_of_compiled_code_are_made_again(tmp_path: Path, damage: s
 
 LOOPS = """
 from numba import njit, prange
-from advmdp.compiled import compiled, kept_on_disk
+from advmdp.core.compiling import compiled, kept_on_disk
 
 @kept_on_disk
 @njit(parallel=True)

@@ -15,8 +15,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import advmdp as am
-from advmdp import playing
-from advmdp.regret import marks
+from advmdp.core.streams import stream_key, uniforms
+from advmdp.game import match
+from advmdp.game.ledger import marks
 from tests.damage import forge
 from tests.strategies import build_mdp
 
@@ -67,7 +68,7 @@ def test_the_account_is_exact(losses: am.losses.Losses) -> None:
     again = learner()
     paid = believed = 0.0
     total, played, expected = np.zeros(SK.num_transitions), [], {}
-    uniforms = am.streams.uniforms(am.streams.stream_key(5, "world", "trajectories"), 0, 60, 2 * SK.num_layers)
+    drawn = uniforms(stream_key(5, "world", "trajectories"), 0, 60, 2 * SK.num_layers)
     for t in range(60):
         loss = losses.at(t, played)
         paid += am.occupancy(MDP, again.policy) @ loss
@@ -76,7 +77,7 @@ def test_the_account_is_exact(losses: am.losses.Losses) -> None:
         total += loss
         best = min(am.occupancy(MDP, pi) @ total for pi in policies(SK))
         expected[t + 1] = (paid, best, paid - best, paid - believed, believed - best, again.epochs)
-        again.update(MDP.sample(again.policy, Fixed(uniforms[t])), loss)
+        again.update(MDP.sample(again.policy, Fixed(drawn[t])), loss)
         expected[t + 1] = (*expected[t + 1][:5], again.epochs)
     columns = ["loss", "comparator", "regret", "regret_approximation", "regret_online", "epochs"]
     for row in game.curve.iter_rows(named=True):
@@ -130,7 +131,7 @@ def test_so_do_the_baselines() -> None:
 @pytest.mark.parametrize("entries", [1, 40, 1000])
 def test_it_does_not_matter_how_a_game_is_cut_into_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     whole = am.play(MDP, SWITCHING, learner(), 150)
-    monkeypatch.setattr(playing, "ENTRIES", entries)
+    monkeypatch.setattr(match, "ENTRIES", entries)
     same(whole, am.play(MDP, SWITCHING, learner(), 150))
 
 
@@ -172,8 +173,8 @@ def test_a_checkpoint_of_another_game_is_refused(tmp_path: Path) -> None:
 SCRIPT = """
     import sys
     import advmdp as am
-    from advmdp import playing
-    playing.ENTRIES = 4000
+    from advmdp.game import match
+    match.ENTRIES = 4000
     mdp = am.MDP.random([1, 3, 3, 1], 3, seed=0)
     losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
     learner = am.UCOREPS(mdp.skeleton, horizon=40_000, confidence_scale=0.3)
@@ -304,18 +305,18 @@ def test_what_is_accounted_for_may_be_another_criterion() -> None:
 def test_stopped_anywhere_it_ends_or_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """Interrupted between marks: the same call goes on, also with the learner that was interrupted, or ends there."""
     path, player = tmp_path / "game.npz", learner()
-    real = playing._Match._block
+    real = match.Match._block
 
     def interrupted(match: object, first: int, stop: int) -> None:
         real(match, first, stop)
         if stop == at:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(playing, "LONGEST", 1)
-    monkeypatch.setattr(playing._Match, "_block", interrupted)
+    monkeypatch.setattr(match, "LONGEST", 1)
+    monkeypatch.setattr(match.Match, "_block", interrupted)
     with pytest.raises(KeyboardInterrupt, match=f"stopped after {at} of 300"):
         am.play(MDP, SWITCHING, player, 300, checkpoint=path)
-    monkeypatch.setattr(playing._Match, "_block", real)
+    monkeypatch.setattr(match.Match, "_block", real)
     here = am.play(MDP, SWITCHING, learner(), at, checkpoint=path)
     assert here.curve.equals(am.play(MDP, SWITCHING, learner(), at).curve)
     same(am.play(MDP, SWITCHING, learner(), 120), am.play(MDP, SWITCHING, player, 120, checkpoint=path))

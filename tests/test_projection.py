@@ -14,12 +14,12 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import advmdp as am
-from advmdp.compiled import sources
-from advmdp.projection.exponential import exponential
-from advmdp.projection.logarithm import logarithm
+from advmdp.core.compiling import sources
+from advmdp.projection.kernels.exponential import exponential
+from advmdp.projection.kernels.logarithm import logarithm
+from advmdp.projection.kernels.rows import sort_first
+from advmdp.projection.kernels.types import SWEPT
 from advmdp.projection.printed_dual import project_as_printed
-from advmdp.projection.rows import sort_first
-from advmdp.projection.types import SWEPT
 from tests.instances import KINDS, SHAPES, Problem, problem
 from tests.oracles import box_rules, kl_projection, l1_rules, occupancy_variable, printed_rules, rows_of
 from tests.strategies import random_policy

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advmdp.errors import InputError
-from advmdp.experiments import ray_engine
-from advmdp.experiments.engines import Engine, Event, Player, Task
-from advmdp.experiments.ray_engine import make_engine
+from advmdp.core.errors import InputError
+from advmdp.experiments.engines import ray as ray_engine
+from advmdp.experiments.engines.local import Engine, Event, Player, Task
+from advmdp.experiments.engines.ray import make_engine
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import CHECKPOINT, CURVE, FLOW, MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec
@@ -55,7 +55,7 @@ SPEC = Spec.model_validate(
 """Four runs of a second or two each."""
 DRIVER = """
 import sys
-from advmdp.experiments.ray_engine import make_engine
+from advmdp.experiments.engines.ray import make_engine
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.spec import Spec
 
@@ -352,7 +352,7 @@ def test_threads_and_index(cluster, tmp_path):
 def _threads() -> list[str]:
     import numba
 
-    from advmdp.experiments.engines import THREADS
+    from advmdp.experiments.engines.local import THREADS
 
     return [os.environ[name] for name in THREADS] + [str(numba.get_num_threads())]
 

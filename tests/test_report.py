@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import advmdp as am
-from advmdp.errors import InputError
+from advmdp.core.errors import InputError
 from advmdp.experiments.findings import findings
 from advmdp.experiments.report import report, write_report
 from advmdp.experiments.runs import runs_of

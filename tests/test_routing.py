@@ -19,12 +19,12 @@ import pytest
 import topohub
 
 import advmdp as am
+from advmdp.core.streams import stream_key, uniforms
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.comparing import compare, shown
-from advmdp.scenarios.link_costs import costs_from_file
-from advmdp.scenarios.routing import Routing, generated_costs
-from advmdp.scenarios.topology import topology_from, topology_names
-from advmdp.streams import stream_key, uniforms
+from advmdp.scenarios.network.link_costs import costs_from_file
+from advmdp.scenarios.network.routing import Routing, generated_costs
+from advmdp.scenarios.network.topology import topology_from, topology_names
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "routing.py"

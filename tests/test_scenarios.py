@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import advmdp as am
+from advmdp.core.streams import stream_key, uniforms
 from advmdp.scenarios import SCENARIOS, Scenario, make_scenario, scenario_parameters
 from advmdp.scenarios.battery import generated_prices, prices_from_csv
 from advmdp.scenarios.comparing import OnTheMean, compare, shown
 from advmdp.scenarios.inventory import COSTS, costs_from_csv, generated_costs
-from advmdp.streams import stream_key, uniforms
 
 BOTH: list[tuple[str, dict[str, Any]]] = [
     ("battery", {}),

@@ -10,9 +10,11 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import advmdp as am
-from advmdp import bounds, verify, verify_learners
-from advmdp.cli import app
-from advmdp.streams import generator, stream_key, uniforms
+from advmdp.cli.commands import app
+from advmdp.core.streams import generator, stream_key, uniforms
+from advmdp.learners import bounds
+from advmdp.verify import learners as verify_learners
+from advmdp.verify import paper as verify
 from tests.oracles import kl_projection, l1_rules, occupancy_variable
 
 WORLD = verify.world()

@@ -1,5 +1,5 @@
 """``python -m advmdp`` is the command ``advmdp``."""
 
-from advmdp.cli import app
+from advmdp.cli.commands import app
 
 app(prog_name="advmdp")

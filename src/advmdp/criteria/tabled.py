@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, exact_floats, expect, floats, fraction, frozen
+from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, fraction, frozen
+from advmdp.core.errors import InputError
 from advmdp.criteria.terms import KINDS, RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
-from advmdp.errors import InputError
-from advmdp.skeleton import Skeleton
+from advmdp.model.skeleton import Skeleton
 
 __all__ = [
     "Criterion",

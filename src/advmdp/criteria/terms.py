@@ -6,8 +6,8 @@ A row is (kind, weight, alpha, c).
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
 
 __all__ = ["KINDS", "RISK", "RISK_LEMMA", "TOTAL", "WORST", "evaluate_terms"]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, exact_floats, expect, whole
+from advmdp.core.arrays import FloatArray, exact_floats, expect, whole
+from advmdp.core.errors import InputError
 from advmdp.criteria.tabled import Criterion, checked, weight_of
-from advmdp.errors import InputError
-from advmdp.skeleton import Skeleton
+from advmdp.model.skeleton import Skeleton
 
 if TYPE_CHECKING:
     import cvxpy as cp

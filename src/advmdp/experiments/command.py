@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from advmdp.errors import InputError
-from advmdp.experiments.engines import Engine
+from advmdp.core.errors import InputError
+from advmdp.core.wording import plural
+from advmdp.experiments.engines.local import Engine
 from advmdp.experiments.runner import check, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store
-from advmdp.experiments.wording import plural
 from advmdp.learners.base import LEARNERS, learner_class
 from advmdp.scenarios import SCENARIOS, scenario_parameters
 

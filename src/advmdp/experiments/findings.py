@@ -1,14 +1,14 @@
 """What an experiment shows, in sentences: who has the least regret, by how much, and how sure that is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
+from advmdp.core.wording import number, plural
 from advmdp.experiments.results import SETTING, Results
-from advmdp.experiments.wording import number, plural, setting_name
 
-__all__ = ["findings"]
+__all__ = ["findings", "setting_name"]
 
 SMALL = 0.05
 """Shares of the regret below this need not be spoken of."""
@@ -136,3 +136,12 @@ def _how_sure(ahead: dict[str, Ahead]) -> str:
 
 def _ends(low: float | None, high: float | None) -> str:
     return f"{number(low)} to {number(high)}"
+
+
+def setting_name(results: Results, setting: Sequence[object]) -> str:
+    """World, losses and horizon in words; the world only where there are several."""
+    world, losses, horizon = setting
+    if losses == "own":
+        return f"{world} with losses of its own, {horizon:,} episodes"
+    several = results.settings["world"].n_unique() > 1
+    return f"{losses} losses{f', {world} world' if several else ''}, {horizon:,} episodes"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
+from advmdp.core.arrays import FloatArray
 from advmdp.plot.flows import GAP, bands, bars
 
 __all__ = ["flow_svg", "shared_flow"]

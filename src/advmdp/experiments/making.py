@@ -17,9 +17,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from advmdp import losses as kinds_of_losses
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion, Risk, TotalLoss, WorstCase
-from advmdp.errors import InputError
-from advmdp.expansion import time_expand
 from advmdp.experiments.spec import (
     CriterionSpec,
     ExpandedWorld,
@@ -36,7 +35,8 @@ from advmdp.experiments.spec import (
     WorstCaseSpec,
 )  # fmt: skip
 from advmdp.losses import Losses
-from advmdp.mdp import MDP
+from advmdp.model.expansion import time_expand
+from advmdp.model.mdp import MDP
 from advmdp.scenarios import make_scenario, scenario_packages
 
 __all__ = ["World", "make_criterion", "make_losses", "make_world", "packages_of"]

@@ -17,15 +17,15 @@ from urllib.parse import quote
 
 import polars as pl
 
-from advmdp.experiments.findings import findings
+from advmdp.core.files import path_of, write_bytes
+from advmdp.core.wording import exact, number, plural
+from advmdp.experiments.findings import findings, setting_name
 from advmdp.experiments.flow_svg import flow_svg, shared_flow
 from advmdp.experiments.results import SETTING, Results
 from advmdp.experiments.toml_text import toml_text
-from advmdp.experiments.wording import exact, number, plural, setting_name
-from advmdp.files import path_of, write_bytes
-from advmdp.pages import row as row_of
-from advmdp.pages import table as table_of
-from advmdp.pages import whole_page
+from advmdp.web.pages import row as row_of
+from advmdp.web.pages import table as table_of
+from advmdp.web.pages import whole_page
 
 __all__ = ["write_report"]
 

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from advmdp.arrays import LARGEST, MOST, FloatArray, whole
-from advmdp.errors import InputError
+from advmdp.core.arrays import LARGEST, MOST, FloatArray, whole
+from advmdp.core.errors import InputError
+from advmdp.core.files import path_of, read_table
 from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
 from advmdp.experiments.store import INDEX, RUNS, state_of
-from advmdp.files import path_of, read_table
-from advmdp.regret import marks
-from advmdp.tables import TOLERANCE
+from advmdp.game.ledger import marks
+from advmdp.model.tables import TOLERANCE
 
 __all__ = ["Results"]
 

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from advmdp.arrays import whole
-from advmdp.errors import InputError, StorageError
-from advmdp.experiments.engines import Engine, Event, Task, processes, remembered
+from advmdp.core.arrays import whole
+from advmdp.core.errors import InputError, StorageError
+from advmdp.experiments.engines.local import Engine, Event, Task, processes, remembered
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store, place
-from advmdp.playing import SECONDS, play
+from advmdp.game.play import SECONDS, play
 
 __all__ = ["Estimate", "Summary", "estimate", "run_experiment"]
 

@@ -32,17 +32,17 @@ import numpy as np
 import polars as pl
 from pydantic import TypeAdapter
 
-import advmdp
+from advmdp import __version__
+from advmdp.core.errors import CheckpointError, StorageError
+from advmdp.core.files import table_bytes, write_bytes
 from advmdp.criteria import Criterion
-from advmdp.errors import CheckpointError, StorageError
 from advmdp.experiments import making
 from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
-from advmdp.files import table_bytes, write_bytes
+from advmdp.game.play import SECONDS, Game, play
 from advmdp.learners.base import Learner, learner_class
 from advmdp.losses import Losses
-from advmdp.mdp import MDP
-from advmdp.occupancy_measures import occupancy
-from advmdp.playing import SECONDS, Game, play
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import occupancy
 
 __all__ = ["Run", "play_run", "runs_of"]
 
@@ -79,7 +79,7 @@ class Run:
         if packages := making.packages_of(self.world):
             world["read_with"] = packages
         what = {"world": world, "losses": losses, "criterion": _dumped(self.criterion), "learner": learner}
-        return {"format": FORMAT, "advmdp": advmdp.__version__, **what, "horizon": self.horizon, "seed": self.seed}
+        return {"format": FORMAT, "advmdp": __version__, **what, "horizon": self.horizon, "seed": self.seed}
 
     @cached_property
     def identity(self) -> str:

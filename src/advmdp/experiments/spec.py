@@ -47,8 +47,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from advmdp.errors import InputError
-from advmdp.files import path_of
+from advmdp.core.errors import InputError
+from advmdp.core.files import path_of
 from advmdp.learners.base import LEARNERS, learner_class
 from advmdp.scenarios import SCENARIOS, scenario_parameters
 

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from advmdp.errors import InputError
+from advmdp.core.errors import InputError
+from advmdp.core.files import path_of, table_bytes, write_bytes
 from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, make_folder, tidy
 from advmdp.experiments.spec import Spec
-from advmdp.files import path_of, table_bytes, write_bytes
 
 __all__ = ["State", "Store", "lock", "place", "state_of"]
 

@@ -1,1 +1,5 @@
 """The learners, one file each; :mod:`advmdp.learners.base` says what a learner is."""
+
+from advmdp.learners import bounds
+
+__all__ = ["bounds"]

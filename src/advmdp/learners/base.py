@@ -24,16 +24,17 @@ from warnings import warn
 
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import MOST, FloatArray, expect, whole
 from advmdp.confidence import RowSet
+from advmdp.core.arrays import MOST, FloatArray, expect, whole
+from advmdp.core.errors import AdvMDPError, AdvMDPWarning, InputError
+from advmdp.core.files import read_archive, write_archive
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
-from advmdp.errors import AdvMDPError, AdvMDPWarning, InputError
-from advmdp.files import read_archive, write_archive
 from advmdp.learners.domains import episodes_of
-from advmdp.learners.episode import Block, World
-from advmdp.mdp import MDP, Trajectory
-from advmdp.policy import checked_policy
-from advmdp.skeleton import Skeleton
+from advmdp.learners.episode import Block
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.mdp import MDP, Trajectory
+from advmdp.model.policy import checked_policy
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["LEARNERS", "Feedback", "Learner", "fitting", "learner_class", "load_learner"]
 
@@ -161,7 +162,7 @@ class Learner(ABC):
         """Whether ``play_block`` can be called."""
         return False
 
-    def play_block(self, world: World, block: Block) -> None:
+    def play_block(self, world: Dynamics, block: Block) -> None:
         """Play and learn from all episodes of the block, and fill in what they cost; for learners that can."""
         raise InputError(type(self).__name__, "no compiled step", "update, one episode at a time")
 

@@ -15,18 +15,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
 from advmdp.confidence import tally
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
 from advmdp.learners.domains import ESTIMATE, LOSS, POLICY, SEEN, VISITS
-from advmdp.learners.episode import Block, World, enter
+from advmdp.learners.episode import Block, enter
 from advmdp.learners.tabular import Tabular
-from advmdp.occupancy_measures import improve
-from advmdp.policy import uniform_policy
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.occupancy import improve
+from advmdp.model.policy import uniform_policy
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["FollowLeader", "ReplayLast", "Uniform"]
 
@@ -68,7 +69,7 @@ class Baseline(Tabular):
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         bad = respond(world, block, self._memory, self.keeps, self.responds)
         if bad >= 0:
             raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
@@ -99,7 +100,7 @@ class ReplayLast(Baseline):
 
 
 @compiled
-def respond(world: World, block: Block, memory: Memory, keeps: float, responds: bool) -> int:
+def respond(world: Dynamics, block: Block, memory: Memory, keeps: float, responds: bool) -> int:
     """All episodes of the block.  Returns -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, memory.policy)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import MOST, FloatArray, check_like
-from advmdp.errors import InputError
-from advmdp.occupancy_measures import flow_residuals
-from advmdp.skeleton import Skeleton
-from advmdp.tables import TOLERANCE
+from advmdp.core.arrays import MOST, FloatArray, check_like
+from advmdp.core.errors import InputError
+from advmdp.model.occupancy import flow_residuals
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import TOLERANCE
 
 __all__ = [
     "COST", "COUNTERS", "ESTIMATE", "LOG_MEASURE", "LOG_PAIRS", "LOSS", "MEASURE", "PAID", "POLICY", "SCORE", "SEEN",

@@ -16,16 +16,17 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
 from advmdp.learners.domains import POLICY, SCORE
-from advmdp.learners.episode import Block, World
+from advmdp.learners.episode import Block
 from advmdp.learners.tabular import Tabular
-from advmdp.mdp import MDP
-from advmdp.occupancy_measures import evaluate
-from advmdp.policy import uniform_policy
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import evaluate
+from advmdp.model.policy import uniform_policy
 
 __all__ = ["Entropic", "Experts", "advance", "soften"]
 
@@ -62,17 +63,17 @@ class Entropic(Tabular):
         )  # fmt: skip
 
     @abstractmethod
-    def _step(self, world: World, block: Block) -> int:
+    def _step(self, world: Dynamics, block: Block) -> int:
         """All episodes of the block; -1, or a pair whose value is not finite."""
 
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         bad = self._step(world, block)
         if bad >= 0:
             raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
 
 
 @compiled
-def advance(world: World, experts: Experts, policy: FloatArray, eta: float) -> int:
+def advance(world: Dynamics, experts: Experts, policy: FloatArray, eta: float) -> int:
     """One step: Q of a policy under the loss (or its estimate) joins the scores, and the weights follow.
 
     Returns -1, or a pair whose value is not finite.

@@ -13,41 +13,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, expect, floats, frozen, integers
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray, expect, floats, frozen, integers
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
 from advmdp.criteria import evaluate_terms
-from advmdp.errors import InputError
 from advmdp.losses import Reaction, no_reaction, react
-from advmdp.mdp import MDP, Trajectory, sample_path
-from advmdp.occupancy_measures import push_forward
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.mdp import Trajectory, sample_path
+from advmdp.model.occupancy import push_forward
+from advmdp.model.skeleton import Skeleton
 
 __all__ = [
     "Block",
-    "World",
+    "Dynamics",
     "checked_losses",
     "enter",
     "given_block",
     "make_block",
-    "make_world",
-    "no_world",
     "reveal",
     "told_block",
 ]
 
 Ints = NDArray[np.int64]
 Path = tuple[Ints, Ints, Ints]
-
-
-class World(NamedTuple):
-    """The skeleton's arrays, and P: empty where the trajectories are given."""
-
-    layer_ptr: Ints
-    pair_ptr: Ints
-    transition_ptr: Ints
-    successor: NDArray[np.int32]
-    layer_transition_ptr: Ints
-    transition: FloatArray
 
 
 class Block(NamedTuple):
@@ -68,19 +56,6 @@ class Block(NamedTuple):
     z: FloatArray  # scratch, over transitions
     seen: FloatArray  # scratch: the losses along a path
     reaction: Reaction  # of an adaptive adversary, whose answers are the losses
-
-
-def make_world(mdp: MDP) -> World:
-    return _world(mdp.skeleton, mdp.transition)
-
-
-def no_world(sk: Skeleton) -> World:
-    """For trajectories that are given."""
-    return _world(sk, frozen(np.empty(0)))
-
-
-def _world(sk: Skeleton, transition: FloatArray) -> World:
-    return World(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, sk.layer_transition_ptr, transition)
 
 
 def make_block(
@@ -161,7 +136,7 @@ def _block(
 
 
 @compiled
-def enter(world: World, block: Block, b: int, policy: FloatArray) -> None:
+def enter(world: Dynamics, block: Block, b: int, policy: FloatArray) -> None:
     """Episode b: draw its trajectory, account for the policy, add up the losses; nothing if the episode is given."""
     if len(block.uniforms) == 0:
         return

@@ -23,18 +23,19 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp import bounds
-from advmdp.arrays import FloatArray, whole
-from advmdp.compiled import compiled
 from advmdp.confidence import Counts, L1Ball, count_path, l1_set
+from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import FloatArray, whole
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
+from advmdp.learners import bounds
 from advmdp.learners.domains import LOSS, POLICY, SCORE
-from advmdp.learners.episode import Block, World, enter, no_world
-from advmdp.learners.optimism import Plan, induct, make_plan
+from advmdp.learners.episode import Block, enter
 from advmdp.learners.perturbation import perturbation
 from advmdp.learners.tabular import Epochal, between, horizon_of, theory_or
-from advmdp.projection.types import RowSets
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import Plan, induct, make_plan
 
 __all__ = ["FPOP"]
 
@@ -117,9 +118,9 @@ class FPOP(Epochal):
         sk, leader = self.skeleton, self._memory
         self._take_set()
         leader.cost[:] = -perturbation(self.seed, "FPOP", self._counts.epoch, sk.num_pairs, self._rate)
-        induct(no_world(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
+        induct(unknown_dynamics(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
 
-    def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
+    def _run(self, world: Dynamics, block: Block, b: int) -> tuple[int, bool]:
         return follow(world, block, self._sets, self._memory, self._plan, b)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
@@ -143,7 +144,7 @@ class FPOP(Epochal):
 
 
 @compiled
-def follow(world: World, block: Block, sets: RowSets, leader: Leader, plan: Plan, b: int) -> tuple[int, bool]:
+def follow(world: Dynamics, block: Block, sets: RowSets, leader: Leader, plan: Plan, b: int) -> tuple[int, bool]:
     """The episodes from b on, up to the first that ends an epoch."""
     while b < len(block.losses):
         enter(world, block, b, leader.policy)

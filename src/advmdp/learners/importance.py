@@ -10,8 +10,8 @@ smaller: then it is biased downwards, and varies less.
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
 
 __all__ = ["estimate"]
 

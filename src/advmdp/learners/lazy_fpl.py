@@ -25,18 +25,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp import bounds
-from advmdp.arrays import FloatArray, whole
-from advmdp.compiled import compiled
 from advmdp.confidence import Point
+from advmdp.core.arrays import FloatArray, whole
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
+from advmdp.learners import bounds
 from advmdp.learners.domains import LOSS, POLICY, Domain, State
-from advmdp.learners.episode import Block, World, enter, no_world
-from advmdp.learners.optimism import induct, make_plan
+from advmdp.learners.episode import Block, enter
 from advmdp.learners.perturbation import perturbation
 from advmdp.learners.tabular import Tabular, between
-from advmdp.mdp import MDP
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import induct, make_plan
 
 __all__ = ["LazyFPL"]
 
@@ -97,9 +98,9 @@ class LazyFPL(Tabular):
         leader.phase[:] = number, length, leader.phase[2] + length**2
         rate = self._rate(int(leader.phase[2])) / self.scale
         cost = -perturbation(self.seed, "LazyFPL", number, sk.num_pairs, rate)
-        induct(no_world(sk), self._sets, leader.loss, cost, -inf, inf, self._plan)
+        induct(unknown_dynamics(sk), self._sets, leader.loss, cost, -inf, inf, self._plan)
 
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         b, leader = 0, self._memory
         while b < len(block.losses):
             stop = min(len(block.losses), b + int(leader.phase[1]))
@@ -138,7 +139,7 @@ def phase_length(number: int) -> int:
 
 
 @compiled
-def wait(world: World, block: Block, leader: Leader, b: int, stop: int) -> None:
+def wait(world: Dynamics, block: Block, leader: Leader, b: int, stop: int) -> None:
     """The episodes from b to stop with the same policy."""
     for t in range(b, stop):
         enter(world, block, t, leader.policy)

@@ -12,12 +12,13 @@ ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are 
 from math import inf, log, sqrt
 from typing import Any, Literal
 
-from advmdp.compiled import compiled
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, World, enter
+from advmdp.learners.episode import Block, enter
 from advmdp.learners.tabular import horizon_of, theory_or
-from advmdp.mdp import MDP
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.mdp import MDP
 
 __all__ = ["MDPE"]
 
@@ -44,7 +45,7 @@ class MDPE(Entropic):
             return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_layers
         return self.eta
 
-    def _step(self, world: World, block: Block) -> int:
+    def _step(self, world: Dynamics, block: Block) -> int:
         return hedge(world, block, self._memory, self._rate)
 
     def bound(self, episodes: int) -> float:
@@ -59,7 +60,7 @@ class MDPE(Entropic):
 
 
 @compiled
-def hedge(world: World, block: Block, experts: Experts, eta: float) -> int:
+def hedge(world: Dynamics, block: Block, experts: Experts, eta: float) -> int:
     """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)

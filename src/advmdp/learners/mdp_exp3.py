@@ -28,17 +28,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
 from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, World, enter, no_world, reveal
+from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.importance import estimate
 from advmdp.learners.tabular import horizon_of, theory_or
-from advmdp.mdp import MDP
-from advmdp.occupancy_measures import best_response, occupancy, push_forward
-from advmdp.policy import uniform_policy
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response, occupancy, push_forward
+from advmdp.model.policy import uniform_policy
 
 __all__ = ["MDPEXP3", "visiting"]
 
@@ -70,7 +71,7 @@ class MDPEXP3(Entropic):
         self._mix()
 
     def _mix(self) -> None:
-        mix(no_world(self.skeleton), self._memory, self._explored, self._share)
+        mix(unknown_dynamics(self.skeleton), self._memory, self._explored, self._share)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         super().restore(state)
@@ -92,7 +93,7 @@ class MDPEXP3(Entropic):
         eta = sqrt(2.0 * gamma * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
         return gamma, eta
 
-    def _step(self, world: World, block: Block) -> int:
+    def _step(self, world: Dynamics, block: Block) -> int:
         return explore(world, block, self._memory, self._explored, self._rate, self._share)
 
     def bound(self, episodes: int) -> float:
@@ -121,7 +122,7 @@ def visiting(mdp: MDP) -> FloatArray:
 
 
 @compiled
-def explore(world: World, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> int:
+def explore(world: Dynamics, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> int:
     """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)
@@ -136,7 +137,7 @@ def explore(world: World, block: Block, experts: Experts, explored: FloatArray, 
 
 
 @compiled
-def mix(world: World, experts: Experts, explored: FloatArray, gamma: float) -> None:
+def mix(world: Dynamics, experts: Experts, explored: FloatArray, gamma: float) -> None:
     """pi_t, and q_t over pairs."""
     push_forward(
         world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.weights, experts.mass,

@@ -16,22 +16,24 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, apart, floats, fraction, frozen, owned
-from advmdp.compiled import check_threads, compiled
 from advmdp.confidence import Counts, RowSet, count_path
+from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import FloatArray, apart, floats, fraction, frozen, owned
+from advmdp.core.compiling import check_threads, compiled
+from advmdp.core.errors import InputError, ProjectionError
 from advmdp.criteria import Criterion, evaluate_terms
-from advmdp.errors import InputError, ProjectionError
 from advmdp.learners.base import Feedback
 from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY
-from advmdp.learners.episode import Block, World, checked_losses, enter, given_block, no_world, reveal
+from advmdp.learners.episode import Block, checked_losses, enter, given_block, reveal
 from advmdp.learners.importance import estimate
-from advmdp.learners.optimism import Plan, largest_reach, make_plan
 from advmdp.learners.tabular import TOTAL, Counting, horizon_of, theory_or
-from advmdp.mdp import MDP, Trajectory
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.mdp import MDP, Trajectory
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import Plan, largest_reach, make_plan
+from advmdp.projection.kernels.solver import LARGEST, SOLVED, UNFIT, solve
+from advmdp.projection.kernels.types import BETA, Structure, Workspace
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
-from advmdp.projection.solver import LARGEST, SOLVED, UNFIT, solve
-from advmdp.projection.types import BETA, RowSets, Structure, Workspace
-from advmdp.skeleton import Skeleton
 
 __all__ = ["IMPORTANCE", "SUBGRADIENT", "UPPER", "MirrorDescent"]
 
@@ -153,10 +155,10 @@ class MirrorDescent(Counting):
             losses, terms = self.criterion.subgradient(sk, self.q, losses), TOTAL
         elif losses.size > sk.num_transitions and not self.criterion.takes_several:
             raise InputError(f"loss for {self.criterion!r}", f"{losses.shape[1]} losses at once", "one")
-        self._learn(no_world(sk), given_block(sk, trajectory, losses, terms), terms)
+        self._learn(unknown_dynamics(sk), given_block(sk, trajectory, losses, terms), terms)
         self.episode += 1
 
-    def _learn(self, world: World, block: Block, terms: FloatArray | None = None) -> None:
+    def _learn(self, world: Dynamics, block: Block, terms: FloatArray | None = None) -> None:
         """All episodes of a block.  The kernel comes back where an epoch ends, for the set of the next."""
         b, status = 0, DONE
         terms = self.criterion.terms if terms is None else terms
@@ -189,7 +191,7 @@ class MirrorDescent(Counting):
 
 @compiled
 def run(
-    world: World, block: Block, structure: Structure, sets: RowSets, memory: Workspace, belief: Belief,
+    world: Dynamics, block: Block, structure: Structure, sets: RowSets, memory: Workspace, belief: Belief,
     terms: FloatArray, steps: Steps, plan: Plan, episode: int, b: int, counted: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Episodes b, b + 1, ... of the block; ``counted`` says that of b only the step is left to take.
@@ -228,7 +230,7 @@ def run(
 
 
 @compiled
-def weigh_path(world: World, block: Block, sets: RowSets, belief: Belief, steps: Steps, plan: Plan, b: int) -> None:
+def weigh_path(world: Dynamics, block: Block, sets: RowSets, belief: Belief, steps: Steps, plan: Plan, b: int) -> None:
     """z_t from the losses along the path."""
     for k in range(block.pairs.shape[1]):
         p = block.pairs[b, k]

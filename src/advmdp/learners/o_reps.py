@@ -21,13 +21,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advmdp import bounds
-from advmdp.arrays import FloatArray
 from advmdp.confidence import Point
+from advmdp.core.arrays import FloatArray
 from advmdp.criteria import Criterion
+from advmdp.learners import bounds
 from advmdp.learners.base import Feedback
 from advmdp.learners.mirror_descent import IMPORTANCE, SUBGRADIENT, MirrorDescent
-from advmdp.mdp import MDP
+from advmdp.model.mdp import MDP
 
 __all__ = ["OREPS"]
 

@@ -23,15 +23,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advmdp.arrays import FloatArray, fraction
-from advmdp.compiled import compiled
+from advmdp.core.arrays import FloatArray, fraction
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, World, enter, reveal
+from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.importance import estimate
 from advmdp.learners.tabular import horizon_of, theory_or
-from advmdp.mdp import MDP
-from advmdp.occupancy_measures import best_response, push_forward
+from advmdp.model.dynamics import Dynamics
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response, push_forward
 
 __all__ = ["OSSP", "least_visits"]
 
@@ -75,7 +76,7 @@ class OSSP(Entropic):
         L, alpha = sk.num_layers, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
-    def _step(self, world: World, block: Block) -> int:
+    def _step(self, world: Dynamics, block: Block) -> int:
         return explore(world, block, self._memory, self._rate, self.gamma)
 
     def bound(self, episodes: int) -> float:
@@ -99,7 +100,7 @@ def least_visits(mdp: MDP) -> FloatArray:
 
 
 @compiled
-def explore(world: World, block: Block, experts: Experts, eta: float, gamma: float) -> int:
+def explore(world: Dynamics, block: Block, experts: Experts, eta: float, gamma: float) -> int:
     """All episodes of the block; -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, experts.policy)

@@ -6,8 +6,8 @@ same whenever it is asked for.  Mean 1 / eta, and the largest over n pairs is (l
 
 import numpy as np
 
-from advmdp.arrays import FloatArray
-from advmdp.streams import stream_key, uniforms
+from advmdp.core.arrays import FloatArray
+from advmdp.core.streams import stream_key, uniforms
 
 __all__ = ["perturbation"]
 

@@ -16,12 +16,12 @@ the learner cannot know, and :meth:`REGAL.bound` takes it at its word.
 
 from typing import Any
 
-from advmdp.arrays import expect, is_number
+from advmdp.core.arrays import expect, is_number
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
 from advmdp.learners.base import Feedback
 from advmdp.learners.ucrl2 import UCRL2
-from advmdp.skeleton import Skeleton
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["REGAL"]
 

@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, is_number, owned, whole
 from advmdp.confidence import Counts
+from advmdp.core.arrays import FloatArray, is_number, owned, whole
+from advmdp.core.errors import InputError
 from advmdp.criteria import TotalLoss
-from advmdp.errors import InputError
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import COUNTERS, POLICY, Domain, check_state
-from advmdp.learners.episode import Block, World, no_world, told_block
-from advmdp.mdp import Trajectory
+from advmdp.learners.episode import Block, told_block
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.mdp import Trajectory
 
 __all__ = ["TOTAL", "Counting", "Epochal", "Tabular", "between", "horizon_of", "one_of", "theory_or"]
 
@@ -37,7 +38,7 @@ class Tabular(Learner):
     _memory: Any
 
     @abstractmethod
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         """Play and learn from all episodes of the block."""
 
     @property
@@ -54,9 +55,9 @@ class Tabular(Learner):
         if self.weighs and not (self._memory.policy[block.pairs[0]] > 0.0).all():
             p = int(block.pairs[0][np.argmin(self._memory.policy[block.pairs[0]])])
             raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
-        self.play_block(no_world(sk), block)
+        self.play_block(unknown_dynamics(sk), block)
 
-    def play_block(self, world: World, block: Block) -> None:
+    def play_block(self, world: Dynamics, block: Block) -> None:
         self._learn(world, block)
         self.episode += len(block.losses)
 
@@ -107,14 +108,14 @@ class Epochal(Counting):
     """A counting one that acts anew when an epoch begins."""
 
     @abstractmethod
-    def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
+    def _run(self, world: Dynamics, block: Block, b: int) -> tuple[int, bool]:
         """Play the episodes from b on, up to the first that ends an epoch: the next to play, and whether one ended."""
 
     @abstractmethod
     def _begin_epoch(self, episode: int) -> None:
         """What is done anew in an epoch, after so many episodes, when the counters have been carried over."""
 
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         b = 0
         while b < len(block.losses):
             b, over = self._run(world, block, b)

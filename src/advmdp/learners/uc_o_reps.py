@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advmdp import bounds
 from advmdp.confidence import RowSet, bernstein_set, l1_set
 from advmdp.criteria import Criterion
+from advmdp.learners import bounds
 from advmdp.learners.mirror_descent import MirrorDescent
 from advmdp.learners.tabular import between, one_of
-from advmdp.skeleton import Skeleton
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["UCOREPS"]
 

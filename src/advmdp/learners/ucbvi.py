@@ -21,18 +21,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray, frozen
-from advmdp.compiled import compiled
 from advmdp.confidence import Point, tally
+from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import FloatArray, frozen
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.domains import COST, ESTIMATE, LOSS, PAID, POLICY, SEEN, VISITS
-from advmdp.learners.episode import Block, World, enter, no_world
-from advmdp.learners.optimism import Plan, induct, make_plan
+from advmdp.learners.episode import Block, enter
 from advmdp.learners.tabular import Tabular, between, horizon_of
 from advmdp.learners.ucrl2 import note_losses
-from advmdp.projection.types import RowSets
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import Plan, induct, make_plan
 
 __all__ = ["UCBVI"]
 
@@ -87,14 +88,14 @@ class UCBVI(Tabular):
         # The set is the estimate itself, which changes under the view.
         self._sets = Point(rows).bounds(sk)._replace(low=frozen(rows))
         self._plan = make_plan(sk, self._memory.policy)
-        induct(no_world(sk), self._sets, self._memory.mean, self._memory.cost, 0.0, inf, self._plan)
+        induct(unknown_dynamics(sk), self._sets, self._memory.mean, self._memory.cost, 0.0, inf, self._plan)
 
     @property
     def _iota(self) -> float:
         sk = self.skeleton
         return log(5.0 * sk.num_states * sk.num_actions * sk.num_layers * self.horizon / self.delta)
 
-    def _learn(self, world: World, block: Block) -> None:
+    def _learn(self, world: Dynamics, block: Block) -> None:
         bonus = self.confidence_scale * 7.0 * self.skeleton.num_layers * self._iota
         full = self.feedback == "full"
         iterate(world, block, self._sets, self._memory, self._plan, bonus, full, self.episode)
@@ -114,7 +115,7 @@ class UCBVI(Tabular):
 
 @compiled
 def iterate(
-    world: World, block: Block, sets: RowSets, record: Record, plan: Plan, bonus: float, full: bool, episode: int
+    world: Dynamics, block: Block, sets: RowSets, record: Record, plan: Plan, bonus: float, full: bool, episode: int
 ) -> None:
     """All episodes of the block."""
     for b in range(len(block.losses)):

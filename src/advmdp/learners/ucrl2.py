@@ -25,16 +25,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import FloatArray
-from advmdp.compiled import compiled
 from advmdp.confidence import Counts, count_path, l1_set
+from advmdp.core.arrays import FloatArray
+from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.domains import LOSS, PAID, POLICY
-from advmdp.learners.episode import Block, World, enter, no_world, reveal
-from advmdp.learners.optimism import induct, make_plan
+from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.tabular import Epochal, between
-from advmdp.skeleton import Skeleton
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import induct, make_plan
 
 __all__ = ["UCRL2", "note_losses"]
 
@@ -89,7 +90,7 @@ class UCRL2(Epochal):
         log_term = 7.0 * log(2.0 * sk.num_actions * t / self.delta)
         sets = l1_set(sk, counts, log_term, self.confidence_scale, possible=False).bounds(sk)
         loss = self._memory.loss / max(1, episode)
-        induct(no_world(sk), sets, loss, self._cost(t), 0.0, self.span, self._plan)
+        induct(unknown_dynamics(sk), sets, loss, self._cost(t), 0.0, self.span, self._plan)
 
     def _cost(self, t: int) -> FloatArray:
         """The optimistic loss of every pair, where the losses along the path are all that is seen."""
@@ -100,7 +101,7 @@ class UCRL2(Epochal):
         means: FloatArray = self._memory.paid / visits
         return means - self.confidence_scale * bonus
 
-    def _run(self, world: World, block: Block, b: int) -> tuple[int, bool]:
+    def _run(self, world: Dynamics, block: Block, b: int) -> tuple[int, bool]:
         return observe(world, block, self._memory, self.feedback == "full", b)
 
     def bound(self, episodes: int) -> float:
@@ -117,7 +118,7 @@ class UCRL2(Epochal):
 
 
 @compiled
-def observe(world: World, block: Block, record: Record, full: bool, b: int) -> tuple[int, bool]:
+def observe(world: Dynamics, block: Block, record: Record, full: bool, b: int) -> tuple[int, bool]:
     """The episodes from b on, up to the first that ends an epoch."""
     while b < len(block.losses):
         enter(world, block, b, record.policy)

@@ -28,7 +28,7 @@ from advmdp.confidence import RowSet, bernstein_set
 from advmdp.criteria import Criterion
 from advmdp.learners.mirror_descent import UPPER, MirrorDescent
 from advmdp.learners.tabular import between, horizon_of, theory_or
-from advmdp.skeleton import Skeleton
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["UOBREPS"]
 

@@ -1,13 +1,12 @@
 """Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner as it stands."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 
-from advmdp.arrays import expect
-from advmdp.errors import InputError
-from advmdp.experiments.results import Results
+from advmdp.core.arrays import expect
+from advmdp.core.errors import InputError
 from advmdp.learners.base import Learner
 
 if TYPE_CHECKING:
@@ -20,6 +19,26 @@ PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b
 """Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
 DASHES = ("-", "--", ":", "-.")
 """Beyond eight learners."""
+
+
+@runtime_checkable
+class Results(Protocol):
+    """What is drawn: the curves of an experiment, as :class:`advmdp.Results` has them."""
+
+    every_label: list[str]
+
+    @property
+    def settings(self) -> pl.DataFrame: ...
+
+    @property
+    def labels(self) -> list[str]: ...
+
+    @property
+    def curves(self) -> pl.DataFrame: ...
+
+    def only(self, **chosen: Any) -> "Results": ...
+
+    def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame: ...
 
 
 def regret(
@@ -113,7 +132,7 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
 
 def _one(results: Results) -> str:
     """The setting, which must be the only one, in words."""
-    settings = expect(Results, results, "results").settings
+    settings = expect(Results, results, "results").settings  # type: ignore[type-abstract]
     if len(settings) != 1:
         some = "; ".join(f"world={w!r}, losses={x!r}, horizon={T}" for w, x, T in settings.head(3).iter_rows())
         hint = f"one: results.only(world=..., losses=..., horizon=...), such as {some}"

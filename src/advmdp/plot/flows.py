@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import FloatArray, exact_floats, expect
-from advmdp.errors import InputError
-from advmdp.occupancy_measures import flow_residuals
-from advmdp.skeleton import Skeleton
+from advmdp.core.arrays import FloatArray, exact_floats, expect
+from advmdp.core.errors import InputError
+from advmdp.model.occupancy import flow_residuals
+from advmdp.model.skeleton import Skeleton
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

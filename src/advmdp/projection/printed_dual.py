@@ -13,9 +13,9 @@ every x', which shuts out successors that were never observed; see docs/errata.m
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, exact_floats
-from advmdp.errors import ProjectionError
-from advmdp.skeleton import Skeleton
+from advmdp.core.arrays import FloatArray, exact_floats
+from advmdp.core.errors import ProjectionError
+from advmdp.model.skeleton import Skeleton
 
 __all__ = ["project_as_printed"]
 

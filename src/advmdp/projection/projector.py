@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import FloatArray, apart, exact_floats, expect, frozen, whole
-from advmdp.compiled import check_threads
 from advmdp.confidence import RowSet
-from advmdp.errors import EmptySetError, InputError, ProjectionError
-from advmdp.projection.compiled import bound
-from advmdp.projection.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNEVEN, first_unfit, solve_from
-from advmdp.projection.structure import build_structure, build_workspace
-from advmdp.projection.types import BETA, RowSets
-from advmdp.skeleton import Skeleton
+from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import FloatArray, apart, exact_floats, expect, frozen, whole
+from advmdp.core.compiling import check_threads
+from advmdp.core.errors import EmptySetError, InputError, ProjectionError
+from advmdp.model.skeleton import Skeleton
+from advmdp.projection.kernels.compiled import bound
+from advmdp.projection.kernels.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNEVEN, first_unfit, solve_from
+from advmdp.projection.kernels.structure import build_structure, build_workspace
+from advmdp.projection.kernels.types import BETA
 
 if TYPE_CHECKING:
     from advmdp.projection.verification import Verification

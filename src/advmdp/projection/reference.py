@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.arrays import exact_floats
 from advmdp.confidence import RowSet
-from advmdp.errors import EmptySetError
+from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import exact_floats
+from advmdp.core.errors import EmptySetError
+from advmdp.model.skeleton import Skeleton
 from advmdp.projection.projector import Projection
-from advmdp.projection.types import RowSets
 from advmdp.projection.verification import feasible, flow_violation, log_sums, verify
-from advmdp.skeleton import Skeleton
 
 __all__ = ["project"]
 

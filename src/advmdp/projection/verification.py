@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmdp.confidence import ROUNDING
-from advmdp.projection.types import RowSets
-from advmdp.skeleton import Skeleton
+from advmdp.confidence.sets import RowSets
+from advmdp.model.skeleton import Skeleton
 
 if TYPE_CHECKING:
     from advmdp.projection.projector import Projection

@@ -26,7 +26,7 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-from advmdp.errors import InputError
+from advmdp.core.errors import InputError
 from advmdp.scenarios.base import Scenario
 
 __all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_packages", "scenario_parameters"]
@@ -34,8 +34,8 @@ __all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_packages", "scena
 SCENARIOS: dict[str, str] = {
     "battery": "advmdp.scenarios.battery",
     "inventory": "advmdp.scenarios.inventory",
-    "routing": "advmdp.scenarios.routing",
-    "bgp": "advmdp.scenarios.bgp",
+    "routing": "advmdp.scenarios.network.routing",
+    "bgp": "advmdp.scenarios.network.bgp",
 }
 """By name, the module that makes it."""
 

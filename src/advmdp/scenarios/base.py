@@ -19,14 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.arrays import LARGEST, FloatArray, floats, frozen, real, whole
+from advmdp.core.arrays import LARGEST, FloatArray, floats, frozen, real, whole
+from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
-from advmdp.errors import InputError
 from advmdp.losses import Losses, Policies
-from advmdp.mdp import MDP
-from advmdp.skeleton import Skeleton
-from advmdp.streams import Key, uniforms
-from advmdp.tables import TOLERANCE
+from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import TOLERANCE
 
 __all__ = [
     "MOST_STEPS",
@@ -35,7 +34,6 @@ __all__ = [
     "UnitCosts",
     "at_most",
     "checked_distribution",
-    "drift",
     "positive",
     "recorded",
     "span",
@@ -105,21 +103,6 @@ def recorded(costs: FloatArray) -> UnitCosts:
     """The unit costs of a recording (episodes, items, d)."""
     kept = frozen(costs)
     return lambda first, stop: kept[first:stop]
-
-
-def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
-    """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
-
-    Between knots k and k' it is k + s (k' - k), s = u^2 (3 - 2u), u the fraction of the period gone by, as in
-    :class:`advmdp.losses.Drifting`.
-    """
-    origin, begun = divmod(first, period)
-    knot, passed = np.divmod(begun + np.arange(stop - first), period)
-    knots = uniforms(key, origin, stop // period - origin + 2, width)
-    u = (passed / period)[:, None]
-    before: FloatArray = knots[knot]
-    moved: FloatArray = before + u * u * (3.0 - 2.0 * u) * (knots[knot + 1] - before)
-    return moved
 
 
 def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list[float]:

@@ -37,10 +37,13 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import LARGEST, FloatArray, fraction, frozen
+from advmdp.core.arrays import LARGEST, FloatArray, fraction, frozen
+from advmdp.core.errors import InputError
+from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss, WorstCase
-from advmdp.errors import InputError
-from advmdp.mdp import MDP
+from advmdp.losses import drift
+from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import (
     LONGEST,
     MOST_STEPS,
@@ -48,14 +51,11 @@ from advmdp.scenarios.base import (
     Scenario,
     UnitCosts,
     at_most,
-    drift,
     positive,
     recorded,
     span,
 )
 from advmdp.scenarios.csv_table import CsvTable, read_csv
-from advmdp.skeleton import Skeleton
-from advmdp.streams import stream_key, uniforms
 
 __all__ = ["Prices", "generated_prices", "prices_from_csv", "scenario"]
 

@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from advmdp.arrays import FloatArray, floats, fraction
+from advmdp.core.arrays import FloatArray, floats, fraction
 from advmdp.criteria import Criterion
+from advmdp.game.play import Game, play
 from advmdp.learners.base import Learner
-from advmdp.mdp import Trajectory
-from advmdp.playing import Game, play
+from advmdp.model.mdp import Trajectory
 from advmdp.scenarios.base import Scenario
 
 __all__ = ["Comparison", "OnTheMean", "compare", "count", "example", "paper", "part", "picture", "shown"]

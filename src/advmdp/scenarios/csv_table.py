@@ -13,9 +13,9 @@ from io import StringIO
 from os import PathLike
 from pathlib import Path
 
-from advmdp.arrays import LARGEST
-from advmdp.errors import InputError
-from advmdp.files import path_of
+from advmdp.core.arrays import LARGEST
+from advmdp.core.errors import InputError
+from advmdp.core.files import path_of
 
 __all__ = ["CsvTable", "read_csv", "read_table"]
 

@@ -27,10 +27,12 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.arrays import LARGEST, FloatArray, frozen
+from advmdp.core.arrays import LARGEST, FloatArray, frozen
+from advmdp.core.errors import InputError
+from advmdp.core.streams import stream_key
 from advmdp.criteria import TotalLoss
-from advmdp.errors import InputError
-from advmdp.mdp import MDP
+from advmdp.losses import drift
+from advmdp.model.mdp import MDP
 from advmdp.scenarios.base import (
     MOST_STEPS,
     Accounted,
@@ -38,12 +40,10 @@ from advmdp.scenarios.base import (
     UnitCosts,
     at_most,
     checked_distribution,
-    drift,
     recorded,
     span,
 )
 from advmdp.scenarios.csv_table import read_csv
-from advmdp.streams import stream_key
 
 __all__ = ["COSTS", "costs_from_csv", "generated_costs", "scenario"]
 

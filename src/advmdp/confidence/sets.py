@@ -1,0 +1,232 @@
+"""Confidence sets: where the rows P(.|x, a) may lie.
+
+Section 4.1 of the paper: Delta(M, i) is the set of occupancy measures whose induced rows lie in
+
+    C(x, a) = { p : || p - Pbar(.|x, a) ||_1 <= epsilon(x, a) }                                        (3)
+
+:class:`L1Ball` is this set.  :class:`Box` bounds each probability on its own, as empirical Bernstein bounds do.
+:class:`Point` is known dynamics.  Tightness may differ from pair to pair: a radius of 2 or more, or a centre of zeros
+(a pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
+
+A set is a value.  What a projection needs of it (:class:`RowSets`) is checked against the skeleton and computed once,
+by :meth:`RowSet.bounds`, and serves for as long as the set does, which for a learner is an epoch.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, exact_floats, floats, frozen, owned
+from advmdp.core.errors import EmptySetError, InputError, ModelError
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import TOLERANCE
+
+FREE = 2.0
+"""A radius at which an L1 ball around a distribution holds every other distribution."""
+
+SMALLEST = 1e-300
+"""A radius below this is 0: half of it may be."""
+
+ROUNDING = 1e-15
+"""What rounding may do to a sum of bounds: lower bounds that sum to one but for this leave a single row."""
+
+
+class RowSets(NamedTuple):
+    """C(x,a) for every pair. `low` is the centre of an L1 ball or the lower bound of a box; the other fields follow.
+
+    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more says that
+    the pair is unconstrained, a radius of 0 that the set is one point, for boxes too.
+    """
+
+    is_box: bool
+    blocking: bool  # whether some set forces an entry to zero
+    radius: FloatArray
+    low: FloatArray
+    high: FloatArray
+    log_low: FloatArray
+    log_high: FloatArray
+
+
+class RowSet(ABC):
+    """A set C(x, a) for the row of every pair."""
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name} of {len(array):,}" for name, array in vars(self).items())
+        return f"{type(self).__name__}({arrays})"
+
+    @abstractmethod
+    def bounds(self, sk: Skeleton) -> RowSets:
+        """Checked against the skeleton, and ready for the kernels."""
+
+    @abstractmethod
+    def some(self, sk: Skeleton) -> FloatArray:
+        """Some row of the set for every pair, for pairs about which nothing else can be said."""
+
+    @abstractmethod
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        """Rows of the set close to ``rows``, which need only be close to it and to distributions."""
+
+    @abstractmethod
+    def radii(self, sk: Skeleton) -> FloatArray:
+        """How far, in L1 norm, rows of the set may be from its middle, pair by pair: 0 a point, 2 no constraint."""
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class L1Ball(RowSet):
+    """Rows within ``radius[p]`` of ``center``, in L1 norm: the paper's confidence set (3)."""
+
+    center: FloatArray
+    radius: FloatArray
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
+        object.__setattr__(self, "center", owned(floats(center, "center")))
+        object.__setattr__(self, "radius", owned(floats(radius, "radius")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        center = exact_floats(self.center, "center", (sk.num_transitions,))
+        radius = exact_floats(self.radius, "radius", (sk.num_pairs,))
+        if not (radius >= 0.0).all():
+            p = int(np.argmax(~(radius >= 0.0)))
+            raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
+        center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
+        radius = np.where(visited, np.where(radius < SMALLEST, 0.0, np.minimum(radius, FREE)), FREE)
+        return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        widths = np.diff(sk.transition_ptr)
+        totals = np.where(self._visited(sk), np.add.reduceat(self.center, sk.transition_ptr[:-1]), 1.0)
+        center = self.center / sk.over_transitions(totals)
+        return np.where(sk.over_transitions(self._visited(sk)), center, sk.over_transitions(1.0 / widths))
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        p, center = _normalised(sk, rows), self.some(sk)
+        distance = np.add.reduceat(np.abs(p - center), sk.transition_ptr[:-1])
+        beyond = distance > np.maximum(self.radii(sk), SMALLEST)
+        keep = np.where(beyond, self.radii(sk) / np.where(beyond, distance, 1.0), 1.0)
+        return center + sk.over_transitions(keep) * (p - center)
+
+    def radii(self, sk: Skeleton) -> FloatArray:
+        return np.where(self._visited(sk), np.minimum(self.radius, FREE), FREE)
+
+    def _visited(self, sk: Skeleton) -> NDArray[np.bool_]:
+        """Pairs with a centre: the others are free, whatever their radius."""
+        return np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Box(RowSet):
+    """Rows between ``lower`` and ``upper``, entry by entry."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        object.__setattr__(self, "lower", owned(floats(lower, "lower")))
+        object.__setattr__(self, "upper", owned(floats(upper, "upper")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        lower = exact_floats(self.lower, "lower", (sk.num_transitions,))
+        upper = exact_floats(self.upper, "upper", (sk.num_transitions,))
+        if (bad := ~((lower >= 0.0) & (lower <= upper))).any():
+            i = int(np.argmax(bad))
+            given = f"lower {lower[i]}, upper {upper[i]}"
+            raise InputError(f"box at {sk.where_transition(i)}", given, "0 <= lower <= upper")
+        first = sk.transition_ptr[:-1]
+        lower, upper = lower.copy(), np.minimum(upper, 1.0)
+        least, most = np.add.reduceat(lower, first), np.add.reduceat(upper, first)
+        if (empty := (least > 1.0 + TOLERANCE) | (most < 1.0 - TOLERANCE)).any():
+            p = int(np.argmax(empty))
+            given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
+            raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
+        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # which may miss one by rounding
+        # Lower bounds that sum to one leave a single row. Any other box is taken as it is, however thin.
+        single = least >= 1.0 - ROUNDING
+        row = lower / sk.over_transitions(np.where(single, least, 1.0))
+        lower = np.where(sk.over_transitions(single), row, lower)
+        upper = np.where(sk.over_transitions(single), row, np.maximum(upper, lower))
+        free = np.logical_and.reduceat((lower <= 0.0) & (upper >= 1.0), first)
+        point = np.logical_and.reduceat(lower == upper, first)
+        radius = np.where(point, 0.0, np.where(free, FREE, 1.0))
+        blocking = bool((upper == 0.0).any() or point.any())
+        return _row_sets(True, blocking, radius, lower, upper)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        first = sk.transition_ptr[:-1]
+        room = np.minimum(self.upper, 1.0) - self.lower
+        missing, total = 1.0 - np.add.reduceat(self.lower, first), np.add.reduceat(room, first)
+        return self.lower + room * sk.over_transitions(missing / np.where(total > 0.0, total, 1.0))
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        first, upper = sk.transition_ptr[:-1], np.minimum(self.upper, 1.0)
+        p = np.clip(rows, self.lower, upper)
+        missing = sk.over_transitions(1.0 - np.add.reduceat(p, first))
+        room = np.where(missing > 0.0, upper - p, p - self.lower) * (rows > 0.0)
+        total = sk.over_transitions(np.add.reduceat(room, first))
+        moved: FloatArray = p + missing * np.divide(room, total, where=total > 0.0, out=np.zeros_like(p))
+        return np.clip(moved, self.lower, upper)
+
+    def radii(self, sk: Skeleton) -> FloatArray:
+        """Half the widths summed: what they allow at most."""
+        return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Point(RowSet):
+    """Known dynamics: every row is the one given."""
+
+    transition: FloatArray
+
+    def __init__(self, transition: ArrayLike) -> None:
+        object.__setattr__(self, "transition", owned(floats(transition, "transition")))
+
+    def bounds(self, sk: Skeleton) -> RowSets:
+        given = exact_floats(self.transition, "transition", (sk.num_transitions,))
+        rows, known = _distributions(sk, given, "transition", "1 (to nine digits)")
+        if not known.all():
+            where = sk.where_pair(int(np.argmin(known)))
+            raise ModelError("rows sum to one", where, "a row of zeros", "a distribution")
+        return _row_sets(False, True, np.zeros(sk.num_pairs), rows, _NONE)
+
+    def some(self, sk: Skeleton) -> FloatArray:
+        return _normalised(sk, self.transition)
+
+    def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
+        return self.some(sk)
+
+    def radii(self, sk: Skeleton) -> FloatArray:
+        return np.zeros(sk.num_pairs)
+
+
+_NONE = np.empty(0)
+
+
+def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
+    """The rows divided by their sums."""
+    quotient: FloatArray = rows / sk.over_transitions(np.add.reduceat(rows, sk.transition_ptr[:-1]))
+    return quotient
+
+
+def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
+    if (bad := ~(rows >= 0.0)).any():
+        i = int(np.argmax(bad))
+        raise InputError(f"{name} at {sk.where_transition(i)}", f"{rows[i]}", "a number from 0 to 1")
+    totals: FloatArray = np.add.reduceat(rows, sk.transition_ptr[:-1])
+    visited = totals > 0.0
+    misses = np.where(visited, np.abs(totals - 1.0), 0.0)
+    if (bad := ~(misses <= TOLERANCE)).any():
+        p = int(np.argmax(bad))
+        where = f"{name} of {sk.where_pair(p)}"
+        raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", expected)
+    if misses.max() > np.finfo(float).eps:  # over hundreds of layers more would add up
+        rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
+    return rows, visited
+
+
+def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:
+    """With logarithms, and all arrays read-only: kernels are compiled for one kind of array, not for every mixture."""
+    logs = [np.log(bound, where=bound > 0.0, out=np.zeros_like(bound)) for bound in (low, high)]
+    return RowSets(is_box, blocking, *(frozen(array) for array in (radius, low, high, *logs)))

@@ -1,0 +1,1 @@
+"""What everything else uses: errors, checked arrays, compilation, random streams, files, wording."""

@@ -1,0 +1,165 @@
+"""Files that are whole or not there, and that say so: written beside the old one and put in its place, with a checksum.
+
+An archive is NumPy's ``.npz`` (a zip archive of arrays, none compressed) with one more entry, ``about``, the JSON text
+of everything that is no array.  Its comment, the last bytes of the file, is the SHA-256 of all bytes before it.  A
+table is JSON with the SHA-256 of the rest of it under ``sha256``.  Files of version 1 have no checksum: they are read,
+with what zip checks of them.
+
+Nothing in a file can run: arrays of objects are refused both ways.  Nothing in it is taken at its word: what an entry
+claims to hold is compared with how many bytes it has, before memory is set aside.  Same content, same bytes.
+"""
+
+import ast
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from io import BytesIO
+from math import prod
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import descr_to_dtype
+from numpy.typing import NDArray
+
+from advmdp.core.errors import InputError, StorageError
+
+__all__ = ["path_of", "read_archive", "read_table", "table_bytes", "write_archive", "write_bytes"]
+
+ABOUT = "about"
+SEAL = b"advmdp sha256 "
+"""What stands before the checksum at the end of an archive."""
+SEALED = 2
+"""The first version of archives and tables that have one."""
+MAGIC = b"\x93NUMPY\x01\x00"
+LONGEST = 10_000
+"""Bytes of an array's header, which says its type and shape; NumPy reads no longer ones either."""
+
+
+def path_of(name: str, path: str | PathLike[str]) -> Path:
+    """``path`` as one; what cannot be the path of anything is an error of what is called ``name``."""
+    try:
+        text = fspath(path)
+    except TypeError:
+        text = "\0"
+    if not isinstance(text, str) or "\0" in text:
+        raise InputError(name, f"{path!r}", "a path")
+    return Path(text)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file at once: whoever reads sees the old content or the new, whatever is killed and whenever.
+
+    A symbolic link is itself replaced; what it points to is left alone.
+    """
+    beside = path.parent / f".{path.name}.{os.getpid()}.part"
+    try:
+        beside.unlink(missing_ok=True)
+        with open(beside, "xb") as file:  # made anew: what someone put there may lead elsewhere
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise StorageError(f"{path}", f"{error.strerror or error}", "a file that can be written") from None
+
+
+def table_bytes(table: Mapping[str, Any]) -> bytes:
+    """``table`` as JSON, with its checksum."""
+    whole = {**table, "version": SEALED}
+    return json.dumps({**whole, "sha256": _digest(whole)}, indent=1, sort_keys=True).encode()
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The table that :func:`table_bytes` gave, or one from before there were checksums."""
+    try:
+        table = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}", f"a file that cannot be read ({error})", "JSON as it was written") from None
+    if not isinstance(table, dict):
+        raise InputError(f"{path}", f"a {type(table).__name__}", "a table in JSON, as it was written")
+    rest = {key: value for key, value in table.items() if key != "sha256"}
+    if ("version" in table or "sha256" in table) and table.get("sha256") != _digest(rest):
+        raise InputError(f"{path}", "a table that does not have its checksum", "the table as it was written")
+    return table
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
+
+
+def write_archive(path: str | PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write ``about`` (JSON) and the arrays, with a checksum."""
+    text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
+    content = BytesIO()
+    np.savez(content, allow_pickle=False, **{ABOUT: text}, **dict(arrays))
+    # The last two bytes of a zip archive without a comment are the length of the comment.
+    body = content.getvalue()[:-2] + (len(SEAL) + 64).to_bytes(2, "little")
+    write_bytes(path_of("path", path), body + SEAL + sha256(body).hexdigest().encode())
+
+
+def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What :func:`write_archive` wrote; ``about`` must name this kind, and this version or an older one."""
+    file, expected = path_of("path", path), f"a file that advmdp saved as a {kind}"
+    if not file.is_file():
+        raise InputError(f"{path}", "no file" if file.exists() else "no such file", expected)
+    try:
+        content = file.read_bytes()
+        sealed = _is_sealed(content)
+        arrays = _arrays(content)
+        about = json.loads(arrays.pop(ABOUT).tobytes())
+    except Exception as error:  # anything at all: what parses a damaged file may raise what it likes
+        given = f"a file that is damaged or something else ({type(error).__name__}: {error})"
+        raise InputError(f"{path}", given, f"{expected} (delete it to begin again)") from None
+    if not isinstance(about, dict) or about.get("kind") != kind:
+        raise InputError(f"{path}", f"kind {about.get('kind')!r}" if isinstance(about, dict) else "a list", expected)
+    found = about.get("version")
+    if type(found) is not int or not 1 <= found <= version:
+        raise InputError(f"{path}", f"version {found!r}", f"a version from 1 to {version}")
+    if sealed != (found >= SEALED):
+        raise InputError(f"{path}", f"version {found} {'with' if sealed else 'without'} a checksum", expected)
+    return about, arrays
+
+
+def _is_sealed(content: bytes) -> bool:
+    """Whether there is a checksum, which is then the right one."""
+    body, seal = content[: -len(SEAL) - 64], content[-len(SEAL) - 64 :]
+    if not seal.startswith(SEAL):
+        return False
+    if seal[len(SEAL) :] != sha256(body).hexdigest().encode():
+        raise ValueError("it does not have its checksum")
+    return True
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive, by name."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        entries = archive.infolist()
+        # Uncompressed as we write them: a compressed one may hold a thousand times as much as the file.
+        plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+        if not plain or sum(entry.file_size for entry in entries) > len(content):
+            raise ValueError("entries that are compressed, or larger than the file")
+        arrays = {entry.filename.removesuffix(".npy"): _array(archive.read(entry)) for entry in entries}
+    if len(arrays) < len(entries):
+        raise ValueError("two entries of one name")
+    return arrays
+
+
+def _array(entry: bytes) -> NDArray[Any]:
+    """An array in NumPy's ``.npy`` format, of exactly the shape that the entry has bytes for."""
+    begin = len(MAGIC) + 2
+    end = begin + int.from_bytes(entry[len(MAGIC) : begin], "little")
+    if not entry.startswith(MAGIC) or end > LONGEST:
+        raise ValueError("an entry that is no array")
+    header = ast.literal_eval(entry[begin:end].decode("latin1").strip())
+    kind, shape = descr_to_dtype(header["descr"]), header["shape"]
+    if kind.hasobject or kind.itemsize == 0 or prod(shape) * kind.itemsize != len(entry) - end:
+        raise ValueError(f"an array of shape {shape} and type {kind} in {len(entry) - end} bytes")
+    view = np.ndarray(shape, kind, entry, end, order="F" if header["fortran_order"] else "C")
+    return view.copy(order="K")

@@ -1,0 +1,79 @@
+"""Checkpoints of a game in progress: written, read, and checked to be of this game."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.core.arrays import MOST, FloatArray, check_like, whole
+from advmdp.core.errors import CheckpointError, InputError
+from advmdp.core.files import read_archive, write_archive
+from advmdp.game.ledger import LINE, Ledger
+from advmdp.game.policy_log import PolicyLog
+from advmdp.model.policy import checked_policy
+
+if TYPE_CHECKING:
+    from advmdp.game.match import Match
+
+__all__ = ["load", "save"]
+
+KIND, VERSION = "game", 2
+AGAIN = " (delete it to begin again)"
+
+
+def save(match: "Match") -> None:
+    assert match.path is not None
+    numbers, arrays = match.ledger.state()
+    recent = match.policies if isinstance(match.policies, dict) else {}
+    about = {"kind": KIND, "version": VERSION, "identity": match.identity, "started": match.started}
+    about |= {"ledger": numbers, "policies": sorted(recent)}
+    if isinstance(match.policies, PolicyLog):
+        about |= {"policy_log": match.policies.sync()}
+    kept = {f"state/{name}": array for name, array in match.learner.state().items()}
+    kept |= {"policies": np.array([recent[t] for t in sorted(recent)])}
+    write_archive(match.path, about, {**arrays, **kept})
+
+
+def load(match: "Match") -> None:
+    """Take the game up from its checkpoint."""
+    assert match.path is not None
+    where = f"{match.path}"
+    try:
+        _take_up(match, *read_archive(match.path, KIND, VERSION))
+    except InputError as error:
+        expected = error.expected.removesuffix(AGAIN) + AGAIN
+        place = error.where if where in error.where else f"{where}, {error.where}"
+        raise CheckpointError(place, error.given, expected) from None
+    except Exception as error:  # whatever is made of a game that is none
+        given = f"a game with something missing or odd ({type(error).__name__}: {error})"
+        raise CheckpointError(where, given, f"one as it was saved{AGAIN}") from error
+
+
+def _take_up(match: "Match", about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Go on from what a checkpoint holds, which is checked first."""
+    check_like(match.ledger.total, arrays["total"], "total")
+    ledger = Ledger.of(about["ledger"], arrays["total"], LINE | match.account().keys())
+    started = whole("started", about["started"], 0, MOST)
+    other = [name for name, value in match.identity.items() if about["identity"].get(name) != value]
+    # The learner may be as it was made, or the one that was interrupted.
+    if not other and match.started not in (started, started + ledger.episodes):
+        other = ["learner"]
+    if other:
+        given = f"the checkpoint of another game, with another {' and another '.join(other)}"
+        raise InputError(f"{match.path}", given, "one of this game")
+    if isinstance(match.policies, PolicyLog):
+        match.policies.take_up(ledger.episodes, about.get("policy_log"))
+    else:
+        match.policies = _recent(match, about["policies"], arrays["policies"], ledger.episodes)
+    state = {name[6:]: array for name, array in arrays.items() if name.startswith("state/")}
+    match.learner.take_over(state, started + ledger.episodes)
+    match.ledger, match.started = ledger, started
+    match.learner.episode = started + ledger.episodes
+
+
+def _recent(match: "Match", episodes: list[int], policies: NDArray[Any], played: int) -> dict[int, FloatArray]:
+    """The last few policies, for losses that answer to them."""
+    expected = list(range(max(0, played - match.losses.memory), played))
+    if episodes != expected or len(policies) != len(expected):
+        raise InputError("policies", f"those of {len(policies)} episodes, {episodes}", f"of episodes {expected}")
+    return {t: checked_policy(match.mdp.skeleton, policy) for t, policy in zip(episodes, policies, strict=True)}

@@ -1,0 +1,241 @@
+"""A game in progress: its episodes, in blocks where they are compiled, and what they cost."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from advmdp.core.arrays import FloatArray, expect, frozen, whole
+from advmdp.core.errors import InputError
+from advmdp.core.streams import stream_key, uniforms
+from advmdp.criteria import Criterion, TotalLoss
+from advmdp.game.checkpoint import save
+from advmdp.game.interrupts import patient
+from advmdp.game.ledger import Ledger, curve, marks
+from advmdp.game.policy_log import PolicyLog
+from advmdp.game.progress import shown
+from advmdp.game.result import Game
+from advmdp.learners.base import Learner
+from advmdp.learners.episode import checked_losses, make_block
+from advmdp.losses import Losses, Stochastic
+from advmdp.model.dynamics import known_dynamics
+from advmdp.model.mdp import MDP, Trajectory, sample_path
+from advmdp.model.occupancy import occupancy
+from advmdp.planning.hindsight import Played, comparators, total_comparator
+
+__all__ = ["Match"]
+
+ENTRIES = 2**19
+"""A block holds at most so many losses at once: 4 MB."""
+LONGEST = 8192
+"""And at most so many episodes, so that progress shows and checkpoints are not far apart."""
+SECONDS = 20.0
+"""Between checkpoints."""
+PART = 2**20
+"""Bytes of a file of policies that are read at once."""
+LONGEST = 8192
+"""And at most so many episodes, so that progress shows and checkpoints are not far apart."""
+SECONDS = 20.0
+"""Between checkpoints."""
+PART = 2**20
+"""Bytes of a file of policies that are read at once."""
+
+
+class Match:
+    """A game in progress."""
+
+    def __init__(
+        self,
+        mdp: MDP,
+        losses: Losses,
+        learner: Learner,
+        seed: int,
+        criterion: Criterion | None,
+        path: Path | None,
+    ) -> None:
+        self.mdp = expect(MDP, mdp, "mdp")
+        self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
+        self.learner = expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+        chosen = learner.criterion if criterion is None else criterion
+        self.criterion = expect(Criterion, chosen, "criterion")  # type: ignore[type-abstract]
+        self.seed = whole("seed", seed, 0)
+        for name, owner in (("losses", losses), ("learner", learner)):
+            if owner.skeleton != mdp.skeleton:
+                raise InputError(name, f"one over another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
+        first = losses.at(0)
+        self._criteria = (learner.criterion, self.criterion)
+        for one in self._criteria:
+            one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
+        self.started = learner.episode
+        self._criterion_shown = self.criterion.shown
+        self._described = {key: value for key, value in learner.description().items() if key != "episode"}
+        self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
+        self.path = path
+        self.policies: dict[int, FloatArray] | PolicyLog = {}
+        if losses.memory and self.criterion != TotalLoss():
+            # The comparator will ask for the losses again, and these for the policies that they answered.
+            log = None if path is None else path.with_name(f"{path.name}.policies")
+            self.policies = PolicyLog(mdp.skeleton.num_pairs, log)
+        self._key = stream_key(seed, "world", "trajectories")
+
+    def close(self) -> None:
+        if isinstance(self.policies, PolicyLog):
+            self.policies.close()
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """Hashes of all that determines the game but its length."""
+        sk, losses = self.mdp.skeleton, self.losses
+        places = [0] if losses.memory else (marks(losses.episodes or 10**6) - 1).tolist()
+        seen = np.array([losses.at(t) for t in places])
+        world = (sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition)
+        probes = [one.probe(sk, (losses.dimensions or 1,)).encode() for one in self._criteria]
+        return {
+            "world": _hash(*(array.tobytes() for array in world)),
+            "losses": _hash(type(losses).__name__.encode(), repr(losses).encode(), seen.tobytes()),
+            "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
+            "criterion": _hash(self._criterion_shown.encode(), *probes),
+            "seed": f"{self.seed}",
+        }
+
+    @property
+    def compiled(self) -> bool:
+        """Whether blocks can run in compiled code."""
+        answers = self.losses.memory == 0 or type(self.losses).reaction is not Losses.reaction
+        return self.learner.compiled and answers and self.criterion.terms is not None
+
+    def run(self, episodes: int, show: Callable[[float], None], seconds: float) -> None:
+        """Play on up to ``episodes``, and save from time to time where there is a file for it."""
+        if self.path is None:
+            for done in self._blocks(episodes):
+                show(done)
+            return
+        saved = time.monotonic()
+        with patient() as asked:
+            for done in self._blocks(episodes):
+                show(done)
+                if asked() or done == episodes or time.monotonic() - saved > seconds:
+                    save(self)
+                    saved = time.monotonic()
+                if asked():
+                    said = f"stopped after {done:,} of {episodes:,} episodes, saved in {self.path}"
+                    raise KeyboardInterrupt(f"{said}; the same call with this checkpoint goes on from there")
+
+    def _blocks(self, episodes: int) -> Iterator[int]:
+        """Play on up to ``episodes`` in blocks that end at the marks; gives how many were played after each."""
+        stops = marks(episodes)
+        length = max(1, min(LONGEST, ENTRIES // self.ledger.total.size))
+        # A line at the end of a shorter game is none of this one's.
+        self.ledger.lines = [line for line in self.ledger.lines if line["episode"] in stops]
+        last = self.ledger.lines[-1]["episode"] if self.ledger.lines else 0
+        if self.ledger.episodes == episodes and last != episodes:
+            self._mark()  # it was saved here, on the way to a later end
+        while self.ledger.episodes < episodes:
+            t = self.ledger.episodes
+            mark = int(stops[np.searchsorted(stops, t, side="right")])
+            stop = min(mark, t + length)
+            self._block(t, stop)
+            if stop == mark:
+                self._mark()
+            yield stop
+
+    def _block(self, first: int, stop: int) -> None:
+        drawn = uniforms(self._key, first, stop - first, 2 * self.mdp.skeleton.num_layers)
+        if self.compiled:
+            terms = self.criterion.terms
+            assert terms is not None
+            reaction = self.losses.reaction(first, stop, self.policies)
+            if reaction is None:
+                losses = checked_losses(self.mdp.skeleton, self.losses.block(first, stop), first)
+            block = make_block(self.mdp.skeleton, reaction or losses, terms, self.ledger.total, drawn)
+            self.learner.play_block(known_dynamics(self.mdp), block)
+            for b in range(len(block.reaction.policies)):
+                self._remember(first + b, block.reaction.policies[b])
+            believed = block.paid if self.learner.q is None else block.believed
+            self.ledger.add(block.paid, believed, block.gap)
+        else:
+            for t in range(first, stop):
+                self._episode(t, drawn[t - first])
+
+    def _episode(self, t: int, drawn: FloatArray) -> None:
+        sk, learner, total = self.mdp.skeleton, self.learner, self.ledger.total
+        policy = np.array(learner.policy)
+        loss = checked_losses(sk, self.losses.at(t, self.policies)[None], t)[0]
+        paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
+        believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
+        trajectory = self._trajectory(policy, drawn)
+        total += loss.reshape(total.shape)
+        seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
+        learner.update(trajectory, frozen(seen))
+        if self.losses.memory:
+            self._remember(t, policy)
+        self.ledger.add(np.array([paid]), np.array([believed]), np.array([learner.gap]))
+
+    def _remember(self, t: int, policy: FloatArray) -> None:
+        """For losses that answer to the last few policies."""
+        self.policies[t] = policy
+        if isinstance(self.policies, dict):
+            self.policies.pop(t - self.losses.memory, None)
+
+    def _trajectory(self, policy: FloatArray, drawn: FloatArray) -> Trajectory:
+        sk, steps = self.mdp.skeleton, self.mdp.skeleton.num_layers
+        out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
+        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition, policy)
+        sample_path(*arrays, drawn, out.states, out.pairs, out.transitions)
+        return out
+
+    def _mark(self) -> None:
+        self.ledger.mark(**self.account())
+
+    def account(self) -> dict[str, float]:
+        """What a line of the ledger says of the learner, with the comparator where that costs next to nothing."""
+        more = {"epochs": float(self.learner.epochs)}
+        if (rows := self.learner.rows) is not None:
+            more["radius"] = float(rows.radii(self.mdp.skeleton).mean())
+        if self.criterion == TotalLoss():
+            more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
+        return more
+
+    def game(self, episodes: int, gap: float, at_end: bool, progress: bool | Callable[[float], None]) -> Game:
+        """The account of the game up to its end."""
+        if self.ledger.episodes > episodes:
+            given = f"{episodes}, but {self.ledger.episodes} are played"
+            raise InputError("episodes", given, f"{self.ledger.episodes} or more, or another checkpoint")
+        lines = self.ledger.lines
+        values: list[float | None]
+        gaps: list[float | None]
+        if self.criterion == TotalLoss():
+            best = total_comparator(self.mdp, self.ledger.total[:, 0], episodes)
+            values, gaps = [line["comparator"] for line in lines], [0.0] * len(lines)
+        else:
+            source = self.losses if self.losses.memory == 0 else Played(self.losses, self.policies)
+            prefixes = [episodes] if at_end else [int(line["episode"]) for line in lines]
+            with shown(progress is True, 1, "comparator") as show:
+                found = comparators(self.mdp, source, self.criterion, prefixes, gap=gap, progress=show)
+            best = found[-1]
+            rest = [None] * (len(lines) - len(found))
+            values, gaps = [*rest, *(one.value for one in found)], [*rest, *(one.gap for one in found)]
+        bounds = map(self._bound, (int(line["episode"]) for line in lines))
+        known = zip(lines, values, gaps, bounds, strict=True)
+        frame = curve([line | {"comparator": v, "comparator_gap": g, "bound": b} for line, v, g, b in known])
+        return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, frame, best)
+
+    @property
+    def _bound(self) -> Callable[[int], float]:
+        """The guarantee, which is of no other criterion, of no other losses, and of a learner that begins."""
+        kinds = {"arbitrary"} | ({"oblivious"} if self.losses.memory == 0 else set())
+        kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
+        ours = self.criterion == self.learner.criterion and self.started == 0 and self.learner.assumes in kinds
+        return self.learner.bound if ours else lambda episodes: inf
+
+
+def _hash(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()

@@ -1,0 +1,110 @@
+"""Algorithm 1: a learner against a sequence of losses in a world, and what it cost.
+
+Trajectories are drawn from the stream of the seed that is called "world", 2 L numbers an episode, so any episode can be
+drawn again.  Where the learner's step, the criterion and the losses can, blocks of episodes run in compiled code; else
+one episode at a time runs in Python.  The results are the same to the bit, as they are for any way of cutting a game
+into blocks, and so is a game that was killed and taken up again from its last checkpoint.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+
+from advmdp.core.arrays import expect, whole
+from advmdp.core.errors import InputError
+from advmdp.core.files import path_of
+from advmdp.criteria import Criterion, TotalLoss
+from advmdp.game.checkpoint import load
+from advmdp.game.match import Match
+from advmdp.game.progress import shown
+from advmdp.game.result import Game
+from advmdp.learners.base import Feedback, Learner, fitting
+from advmdp.losses import Losses
+from advmdp.model.mdp import MDP
+
+__all__ = ["Game", "play"]
+
+SECONDS = 20.0
+"""Between checkpoints."""
+
+
+def play(
+    mdp: MDP,
+    losses: Losses,
+    learner: Learner,
+    episodes: int,
+    seed: int = 0,
+    *,
+    progress: bool | Callable[[float], None] = False,
+    criterion: Criterion | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = SECONDS,
+    comparator_gap: float = 1e-4,
+    comparator_at: Literal["marks", "end"] = "marks",
+    feedback: Feedback | None = None,
+    dynamics: Literal["known", "unknown"] | None = None,
+) -> Game:
+    """Play ``episodes`` episodes and account for them exactly.
+
+    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal; a
+    function is called with the number of episodes played, from time to time.
+
+    The learner is shown what it declares to need: the whole loss or that along its path, the dynamics or the skeleton.
+    ``feedback`` and ``dynamics`` say what this game grants, and then a learner that needs more is refused.
+
+    With ``checkpoint``, a file, the game is saved every ``checkpoint_seconds`` and when it is interrupted (Ctrl-C), and
+    the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
+    on.  A file that is damaged, or of another game, is refused (:class:`advmdp.CheckpointError`).  The learner is
+    handed over as it was made and is moved on by playing.
+
+    The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
+    ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
+    """
+    if comparator_at not in ("marks", "end"):
+        raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
+    if dynamics not in (None, "known", "unknown"):
+        raise InputError("dynamics", f"{dynamics!r}", "'known' or 'unknown'")
+    if feedback not in (None, "full", "bandit"):
+        raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
+    _fit(mdp, losses, learner, feedback, dynamics)
+    match = Match(
+        mdp, losses, learner, seed, criterion, None if checkpoint is None else path_of("checkpoint", checkpoint)
+    )
+    count = whole("episodes", episodes, 1)
+    if losses.episodes is not None and count > losses.episodes:
+        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
+    with closing(match):
+        if match.path is not None and match.path.exists():
+            load(match)
+        with shown(progress, count) as show:
+            match.run(count, show, checkpoint_seconds)
+        return match.game(count, comparator_gap, comparator_at == "end", progress)
+
+
+def _fit(
+    mdp: MDP, losses: Losses, learner: Learner, feedback: Feedback | None, dynamics: Literal["known", "unknown"] | None
+) -> None:
+    """Refuse a learner that this game is not for, and say which ones it is for."""
+    expect(MDP, mdp, "mdp")
+    expect(Losses, losses, "losses")  # type: ignore[type-abstract]
+    expect(Learner, learner, "learner")  # type: ignore[type-abstract]
+    name, total = type(learner).__name__, learner.criterion == TotalLoss()
+    granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
+    optimises: Literal["any", "total"] = "total" if total else "any"
+    if feedback == "bandit" and learner.feedback == "full":
+        given = f"{name}, which must see the whole loss, in a game that shows the losses along the path"
+        raise InputError("learner", given, f"one that sees no more: {fitting('bandit', granted, optimises)}")
+    if granted == "skeleton" and learner.mdp is not None:
+        others = fitting(feedback or learner.feedback, granted, optimises)
+        given = f"{name}, which must know the dynamics, in a game where they are unknown"
+        raise InputError("learner", given, f"one that is told the skeleton: {others}")
+    if learner.mdp is not None and not np.array_equal(learner.mdp.transition, mdp.transition):
+        others = fitting(learner.feedback, "skeleton", optimises)
+        given = f"{name}, which was told other dynamics than this world's"
+        raise InputError("learner", given, f"one made of this MDP, or one that need not be told: {others}")
+    if (losses.dimensions or 1) > 1 and not learner.criterion.takes_several:
+        given = f"{losses.dimensions} losses at once for {name} with {learner.criterion!r}, which takes one"
+        raise InputError("losses", given, f"one, or WorstCase() and one of {fitting('full', granted, 'any')}")

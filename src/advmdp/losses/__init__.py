@@ -1,0 +1,27 @@
+"""Loss sequences: what the adversary plays, l_1, l_2, ..., with every loss in [0, 1] (Section 2 of the paper).
+
+A sequence is a pure function: ``at(t)`` depends on the seed and t alone, and for :class:`Adaptive` also on the policies
+played before t.  So any episode can be drawn again, in any order, one at a time or as a block, with the same bytes, and
+a sequence of any length takes no memory.  Episodes are counted from 0, as Python does: ``at(t)`` is the paper's
+l_{t+1}.  A loss is a vector over transitions, (n,), or with ``dimensions=d`` a matrix (n, d) of d losses at once.
+"""
+
+from advmdp.losses.adaptive import Adaptive, react
+from advmdp.losses.base import Losses, Policies, Reaction, no_reaction
+from advmdp.losses.generated import Drifting, FromFunction, Stochastic, Switching, drift
+from advmdp.losses.recorded import Replay
+
+__all__ = [
+    "Adaptive",
+    "Drifting",
+    "FromFunction",
+    "Losses",
+    "Policies",
+    "Reaction",
+    "Replay",
+    "Stochastic",
+    "Switching",
+    "drift",
+    "no_reaction",
+    "react",
+]

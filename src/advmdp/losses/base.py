@@ -1,0 +1,79 @@
+"""What a sequence of losses is: a pure function of the episode, and of past policies where it reacts to them."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.core.arrays import FloatArray, expect, frozen, whole
+from advmdp.core.errors import InputError
+from advmdp.core.streams import Key
+from advmdp.model.skeleton import Skeleton
+
+
+class Policies(Protocol):
+    """The policies played, by episode: a list, an array of rows, or a dictionary that holds only the last few."""
+
+    def __getitem__(self, t: int, /) -> ArrayLike: ...
+
+
+class Reaction(NamedTuple):
+    """What an adaptive adversary needs to answer in compiled code, episode by episode of a block."""
+
+    base: FloatArray  # (n, d)
+    strength: float
+    noise: float
+    key: Key
+    start: Key  # where the noise of the block begins
+    before: FloatArray  # the policies of the last episodes before the block; the uniform one where there are none
+    played: int  # how many these are, at most ``memory``
+    memory: int
+    policies: FloatArray  # (B, pairs): those of the block, as they are played
+    losses: FloatArray  # (B, n, d): the answers
+
+
+class Losses(ABC):
+    """A sequence of losses over a skeleton.  Subclasses say what it is in :meth:`_block`."""
+
+    memory: int = 0
+    """How many of the last policies the loss of an episode depends on; 0 for an adversary that chose all in advance."""
+    episodes: int | None = None
+    """How many episodes there are, where the sequence ends."""
+
+    def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
+        self.skeleton = expect(Skeleton, skeleton, "skeleton")
+        self.dimensions = None if dimensions is None else whole("dimensions", dimensions, 1)
+        n = skeleton.num_transitions
+        self.shape: tuple[int, ...] = (n,) if self.dimensions is None else (n, self.dimensions)
+
+    def at(self, t: int, policies: Policies | None = None) -> FloatArray:
+        """The loss of episode t, counted from 0; an adaptive one is told the policies played, by episode."""
+        episode = whole("episode", t, 0)
+        return self.block(episode, episode + 1, policies).reshape(self.shape)
+
+    def block(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        """The losses of episodes first, ..., stop - 1, stacked."""
+        begin, end = whole("episode", first, 0), whole("episode", stop, 0)
+        if begin > end or (self.episodes is not None and end > self.episodes):
+            expected = "an ascent" if self.episodes is None else f"an ascent up to {self.episodes}"
+            raise InputError("episodes", f"{begin} to {end}", expected)
+        return self._block(begin, end, policies).reshape(end - begin, *self.shape)
+
+    def reaction(self, first: int, stop: int, policies: Policies) -> Reaction | None:
+        """For a block that is to be played in compiled code: how to answer; None where all is known in advance."""
+        return None
+
+    def __repr__(self) -> str:
+        told = {k: v for k, v in vars(self).items() if isinstance(v, int | float) and not k.startswith("_")}
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+
+    @abstractmethod
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        """The losses of the block, in any shape that has their entries in order; the bounds are checked."""
+
+
+def no_reaction() -> Reaction:
+    """For losses that were there before the policies."""
+    none, key = np.empty((0, 0)), np.zeros(2, np.uint64)
+    return Reaction(frozen(none), 0.0, 0.0, key, key, none, 0, 0, none, np.empty((0, 0, 0)))

@@ -1,0 +1,225 @@
+"""Seeded sequences of losses that do not react: stochastic, switching, drifting, and functions of the episode.
+
+The seeded sequences share one construction: a mean m_t(x, a, x') that moves in a way of its own, and noise around it,
+
+    l_t = m_t + noise * (2 u_t - 1) * min(m_t, 1 - m_t),        u_t uniform in [0, 1), independent over t and entries,
+
+which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 0 and 1.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, exact_floats, floats, fraction, owned, whole
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
+from advmdp.core.streams import WORDS, Key, counts_of, philox, place, stream_key, to_uniform, uniforms
+from advmdp.losses.base import Losses, Policies
+from advmdp.model.skeleton import Skeleton
+
+
+class Noisy(Losses):
+    """Means that subclasses give in :meth:`expected`, with noise around them."""
+
+    def __init__(self, skeleton: Skeleton, dimensions: int | None, noise: float, seed: int) -> None:
+        super().__init__(skeleton, dimensions)
+        self.noise = fraction("noise", noise)
+        self.seed = whole("seed", seed, 0)
+        self._noise_key = stream_key(seed, "adversary", "noise")
+
+    @abstractmethod
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        """The distinct means of the block, a row each in any shape, and for each episode which is its."""
+
+    def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
+        """The means m_t of the block, of shape (stop - first, *shape)."""
+        rows, which = self._means(first, stop, policies)
+        return rows.reshape(-1, *self.shape)[which]
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        width = math.prod(self.shape)
+        rows, which = self._means(first, stop, policies)
+        losses = np.empty((stop - first, width))
+        _add_noise(self._noise_key, place(first, width), rows.reshape(-1, width), which, self.noise, losses)
+        return losses
+
+    def _drawn_means(self, *purpose: str) -> FloatArray:
+        """One uniform mean for each pair (and dimension), the same for all its successors."""
+        pairs = self.skeleton.num_pairs * (self.dimensions or 1)
+        drawn = uniforms(stream_key(self.seed, "adversary", *purpose), 0, 1, pairs)
+        return self._over_transitions(drawn.reshape(self.skeleton.num_pairs, -1))
+
+    def _over_transitions(self, pairs: FloatArray) -> FloatArray:
+        return self.skeleton.over_transitions(pairs).reshape(self.shape)
+
+
+class Stochastic(Noisy):
+    """Independent losses around fixed means: the world of UCRL2 and its kin.
+
+    ``means`` is over transitions or over pairs, with a last axis of d where ``dimensions=d``; by default they are drawn
+    uniformly, one for each pair.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        seed: int = 0,
+        means: ArrayLike | None = None,
+        noise: float = 1.0,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        self.means = owned(self._drawn_means("means") if means is None else self._given_means(means))
+
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        return self.means, np.zeros(stop - first, np.int64)
+
+    def _given_means(self, means: ArrayLike) -> FloatArray:
+        sk = self.skeleton
+        given = floats(means, "means")
+        if given.shape == (sk.num_pairs, *self.shape[1:]):
+            given = self._over_transitions(given)
+        if given.shape != self.shape:
+            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean a pair"
+            raise InputError("means", f"shape {given.shape}", expected)
+        if not ((given >= 0.0) & (given <= 1.0)).all():
+            i = int(np.argmax(~((given >= 0.0) & (given <= 1.0))))
+            where = sk.where_transition(i // (self.dimensions or 1))
+            raise InputError(f"means at {where}", f"{given.flat[i]}", "a number from 0 to 1")
+        return given
+
+
+class Switching(Noisy):
+    """The best policy changes every ``period`` episodes, in every state that has a choice.
+
+    Each state has an order of its actions, drawn from the seed (one for each dimension), and goes round among the first
+    ``contexts`` of them (or all, where there are fewer).  One is good for a period, with mean loss (1 - gap) / 2, while
+    every other action of the state has (1 + gap) / 2; then it is the turn of the next.  So the best policy of a period
+    takes the good action everywhere.  With period 1 and two contexts yesterday's best is today's worst.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        period: int,
+        seed: int = 0,
+        contexts: int = 2,
+        gap: float = 0.8,
+        noise: float = 0.5,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        self.period = whole("period", period, 1)
+        self.contexts = whole("contexts", contexts, 2)
+        self.gap = fraction("gap", gap)
+        columns = self.dimensions or 1
+        drawn = uniforms(stream_key(seed, "adversary", "order"), 0, columns, skeleton.num_pairs)
+        state = skeleton.state_of_pair
+        place = np.empty((skeleton.num_pairs, columns), np.int64)
+        for j in range(columns):
+            place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
+        self._place = place
+        # Few states take other numbers of turns than ``contexts``; the means repeat when all have come round.
+        turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])
+        self._turns, self._group = np.unique(turns, return_inverse=True)
+        self._cycle = math.lcm(*map(int, self._turns))
+
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        origin, begun = divmod(first, self.period)
+        period = (begun + np.arange(stop - first)) // self.period
+        phases = [(origin + k) % self._cycle for k in range(int(period.max(initial=-1)) + 1)]
+        distinct = {phase: row for row, phase in enumerate(dict.fromkeys(phases))}
+        means = np.array([self._means_of(phase) for phase in distinct])
+        return means, np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]
+
+    def _means_of(self, phase: int) -> FloatArray:
+        """The means while each state's action number ``phase`` (going round) is the good one."""
+        turn = np.array([phase % int(turns) for turns in self._turns])[self._group]
+        return self._over_transitions(np.where(self._place == turn[:, None], 1.0 - self.gap, 1.0 + self.gap) / 2.0)
+
+
+def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
+    """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
+
+    Between knots k and k' it is k + s (k' - k), s = u^2 (3 - 2u), u the fraction of the period gone by .
+    """
+    origin, begun = divmod(first, period)
+    knot, passed = np.divmod(begun + np.arange(stop - first), period)
+    knots = uniforms(key, origin, stop // period - origin + 2, width)
+    u = (passed / period)[:, None]
+    before: FloatArray = knots[knot]
+    moved: FloatArray = before + u * u * (3.0 - 2.0 * u) * (knots[knot + 1] - before)
+    return moved
+
+
+class Drifting(Noisy):
+    """Means that move smoothly and never repeat: random knots every ``period`` episodes, joined by smooth curves.
+
+    Between knots k and k' the mean is k + s (k' - k) with s = u^2 (3 - 2u), u the fraction of the period gone by; from
+    one episode to the next it moves by at most 1.5 / period.  Knots are uniform, one for each pair.
+    """
+
+    def __init__(
+        self, skeleton: Skeleton, period: int = 1000, seed: int = 0, noise: float = 0.0, dimensions: int | None = None
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        self.period = whole("period", period, 1)
+        self._knot_key = stream_key(seed, "adversary", "knots")
+
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        pairs = self.skeleton.num_pairs
+        means = drift(self._knot_key, self.period, pairs * (self.dimensions or 1), first, stop)
+        widths = np.diff(self.skeleton.transition_ptr)
+        by_pair = means.reshape(stop - first, pairs, self.dimensions or 1)
+        return np.repeat(by_pair, widths, axis=1), np.arange(stop - first)
+
+
+class FromFunction(Losses):
+    """Losses of one's own: ``function(t)`` is the loss of episode t, (n,), or (n, d) with ``dimensions=d``, in [0, 1].
+
+    It must be pure: asked for the same episode again it gives the same numbers, for a game is drawn more than once.
+    """
+
+    def __init__(self, skeleton: Skeleton, function: Callable[[int], ArrayLike], dimensions: int | None = None) -> None:
+        super().__init__(skeleton, dimensions)
+        if not callable(function):
+            raise InputError("function", f"{function!r}", "a function from an episode to its loss")
+        self.function = function
+
+    def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
+        rows = [exact_floats(self.function(t), f"loss of episode {t}", self.shape) for t in range(first, stop)]
+        return np.array(rows)
+
+
+@compiled
+def _add_noise(
+    key: Key, start: Key, means: FloatArray, which: NDArray[np.int64], noise: float, losses: FloatArray
+) -> None:
+    """losses[b] = the mean of episode b of the block, with noise around it, drawn as it is needed."""
+    count, width = losses.shape
+    counts = counts_of(width)
+    last = width - width % WORDS
+    for b in range(count):
+        row = which[b]
+        if noise == 0.0:
+            losses[b] = means[row]
+            continue
+        for j in range(0, last, WORDS):
+            one, two, three, four = philox(key, start, b * counts + j // WORDS)
+            losses[b, j] = noisy(means[row, j], noise, one)
+            losses[b, j + 1] = noisy(means[row, j + 1], noise, two)
+            losses[b, j + 2] = noisy(means[row, j + 2], noise, three)
+            losses[b, j + 3] = noisy(means[row, j + 3], noise, four)
+        words = philox(key, start, b * counts + last // WORDS)
+        for j in range(last, width):
+            losses[b, j] = noisy(means[row, j], noise, words[j - last])
+
+
+@compiled
+def noisy(mean: float, noise: float, word: np.uint64) -> float:
+    """m + noise (2 u - 1) min(m, 1 - m)."""
+    return mean + noise * (2.0 * to_uniform(word) - 1.0) * min(mean, 1.0 - mean)

@@ -1,0 +1,223 @@
+"""Time expansion: any finite-horizon or cyclic MDP as a loop-free one, with nothing lost.
+
+Section 2 of the paper calls its layers "not necessary": a state s of an MDP with loops, played for H steps, becomes
+the states (h, s) for every step h at which it can be reached, and a stationary policy of the result is a policy of the
+original that may depend on the step.  Layer h holds the states reachable after exactly h steps; after step H an end
+state closes the episode.  Where an initial distribution is spread over several states, a start precedes them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, floats, whole
+from advmdp.core.errors import InputError
+from advmdp.model.mdp import MDP
+from advmdp.model.policy import checked_policy
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import Table, check_dense, check_sparse, distribution
+
+__all__ = ["Expansion", "time_expand"]
+
+NOWHERE = -1
+"""Stands for 'no state (or action) of the original': the added start and end, and waiting in a terminal state."""
+
+
+class Rows(NamedTuple):
+    """Possible transitions of one step, as columns."""
+
+    state: NDArray[np.int64]
+    action: NDArray[np.int64]
+    successor: NDArray[np.int64]
+    probability: FloatArray
+
+    def take(self, index: NDArray[Any]) -> "Rows":
+        """The rows at ``index``."""
+        return Rows(self.state[index], self.action[index], self.successor[index], self.probability[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A loop-free MDP and, for each of its parts, what it was in the original (-1 for what was added)."""
+
+    mdp: MDP
+    original: tuple[int, int, int]
+    """(H, S, A): the horizon and the numbers of states and actions of the original."""
+    state: NDArray[np.int64]
+    """(num_states,) the original state."""
+    pair_step: NDArray[np.int64]
+    """(num_pairs,) the step at which the pair is played, 0 to H - 1, or -1."""
+    pair_action: NDArray[np.int64]
+    """(num_pairs,) the original action, or -1."""
+
+    def losses(self, loss: ArrayLike) -> FloatArray:
+        """A loss over (s, a, s') or (h, s, a, s') of the original as a vector over transitions; 0 on what was added.
+
+        With a last axis of d, for d losses at once, it becomes a matrix (num_transitions, d).  A shape that could be
+        read both ways is (h, s, a, s').
+        """
+        sk = self.mdp.skeleton
+        _, S, A = self.original
+        table = self._over_steps(loss, "loss", (S, A, S), several=True)
+        pairs = np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr))
+        step, action = self.pair_step[pairs], self.pair_action[pairs]
+        state, successor = self.state[sk.state_of_pair[pairs]], self.state[sk.successor]
+        real = action != NOWHERE
+        out = np.zeros((sk.num_transitions, *table.shape[4:]))
+        out[real] = table[step[real] % len(table), state[real], action[real], successor[real]]
+        return out
+
+    def policy(self, policy: ArrayLike) -> FloatArray:
+        """A policy over (s, a) or (h, s, a) of the original as a vector over pairs; 1 on what was added."""
+        table = self._over_steps(policy, "policy", self.original[1:], several=False)
+        state = self.state[self.mdp.skeleton.state_of_pair]
+        real = self.pair_action != NOWHERE
+        out = np.ones(len(real))
+        out[real] = table[self.pair_step[real] % len(table), state[real], self.pair_action[real]]
+        checked_policy(self.mdp.skeleton, out)
+        return out
+
+    def _over_steps(self, values: ArrayLike, name: str, shape: tuple[int, ...], several: bool) -> FloatArray:
+        """``values`` with a first axis for the step, of length 1 where they do not depend on it."""
+        table = floats(values, name)
+        stepwise = (self.original[0], *shape)
+        if table.shape not in (shape, stepwise) and not (several and table.shape[:-1] in (shape, stepwise)):
+            expected = f"{shape} or {stepwise}" + (", or with a last axis of d" if several else "")
+            raise InputError(name, f"shape {table.shape}", expected)
+        if not np.isfinite(table).all():
+            raise InputError(name, "numbers that are not finite", "finite numbers")
+        return table if table.shape[: len(stepwise)] == stepwise else table[np.newaxis]
+
+
+def time_expand(
+    transition: ArrayLike | Sequence[Any],
+    horizon: int,
+    initial: int | ArrayLike = 0,
+    state_names: Sequence[str] | None = None,
+) -> Expansion:
+    """The loop-free MDP of playing ``horizon`` steps.
+
+    ``transition`` is an array P[s, a, s'], or P[h, s, a, s'] where it depends on the step, or a list of one SciPy
+    sparse matrix P_a[s, s'] for each action.  An action whose row is zero is not available in that state; a state
+    with no action at all is terminal, and the episode waits there at no loss until the horizon.  ``initial`` is a
+    state or a distribution over states.  Named states become "name@h".
+    """
+    horizon = whole("horizon", horizon, 1)
+    num_states, num_actions, steps = _steps(transition, horizon)
+    if state_names is not None and len(state_names) != num_states:
+        raise InputError("state_names", f"{len(state_names)} names", f"{num_states}")
+    start = _distribution(initial, num_states)
+    levels = [np.flatnonzero(start)]
+    columns, sources = [], []
+    offset = 0
+    for h in range(horizon):
+        here = levels[-1]
+        rows = _leaving(steps[h], here, num_states)
+        rank, actions = _ranked(rows)
+        following = np.unique(rows.successor)
+        state = offset + np.searchsorted(here, rows.state)
+        successor = offset + len(here) + np.searchsorted(following, rows.successor)
+        columns.append(Rows(state, rank, successor, rows.probability))
+        sources.append((np.full(len(actions), h), actions))
+        levels.append(following)
+        offset += len(here)
+    state, action, successor, probability = (np.concatenate(column) for column in zip(*columns, strict=True))
+    table = Table([len(level) for level in levels], state, action, successor, probability)
+    return _expansion((horizon, num_states, num_actions), table, levels, sources, start, state_names)
+
+
+def _expansion(
+    original: tuple[int, int, int],
+    table: Table,
+    levels: list[NDArray[np.int64]],
+    sources: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    start: FloatArray,
+    names: Sequence[str] | None,
+) -> Expansion:
+    """Close both ends of the table, and keep the books on what was added."""
+    nothing = np.array([NOWHERE])
+    labels = [f"{names[s]}@{h}" for h, level in enumerate(levels) for s in level] if names is not None else None
+    if len(levels[0]) > 1:
+        table = table.with_start(start[levels[0]])
+        levels, sources = [nothing, *levels], [(nothing, nothing), *sources]
+        labels = labels and ["start", *labels]
+    if (last := len(levels[-1])) > 1:
+        table = table.with_end()
+        levels, sources = [*levels, nothing], [*sources, (np.full(last, NOWHERE), np.full(last, NOWHERE))]
+        labels = labels and [*labels, "end"]
+    pointers, probability = table.compress()
+    pair_step, pair_action = (np.concatenate(column) for column in zip(*sources, strict=True))
+    skeleton = Skeleton(*pointers, labels)
+    return Expansion(MDP(skeleton, probability), original, np.concatenate(levels), pair_step, pair_action)
+
+
+def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, int, list[Rows]]:
+    """The numbers of states and actions, and the rows of each step, whatever form they came in."""
+    if isinstance(transition, list | tuple) and transition and all(hasattr(p, "tocoo") for p in transition):
+        parts = [_clean(p) for p in transition]
+        num_states = int(parts[0].shape[0])
+        if (shapes := {p.shape for p in parts}) != {(num_states, num_states)}:
+            raise InputError("transition", f"sparse matrices of shapes {sorted(shapes)}", "one shape, (S, S)")
+        action = np.repeat(np.arange(len(parts)), [p.nnz for p in parts])
+        state, successor, probability = (np.concatenate([getattr(p, f) for p in parts]) for f in ("row", "col", "data"))
+        rows = Rows(state.astype(np.int64), action, successor.astype(np.int64), floats(probability, "transition"))
+        check_sparse(*rows, "P_{1}[{0}]")
+        return num_states, len(parts), [rows] * horizon
+    dense = floats(transition, "transition")
+    shape = dense.shape
+    if dense.ndim not in (3, 4) or shape[-3] != shape[-1] or (dense.ndim == 4 and shape[0] != horizon):
+        raise InputError("transition", f"shape {shape}", f"(S, A, S), or (H, S, A, S) with H = {horizon}")
+    if dense.ndim == 3:
+        return shape[-1], shape[-2], [_possible(dense, "P")] * horizon
+    return shape[-1], shape[-2], [_possible(step, f"P[{h}]") for h, step in enumerate(dense)]
+
+
+def _clean(matrix: Any) -> Any:
+    """A copy in coordinates with duplicates added up, as SciPy means them, and without stored zeros: no transitions."""
+    rows = matrix.tocsr(copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows.tocoo()
+
+
+def _possible(step: FloatArray, name: str) -> Rows:
+    """The entries of P[s, a, s'] that are not zero."""
+    check_dense(step, name, unavailable=True)
+    state, action, successor = np.nonzero(step)
+    return Rows(state, action, successor, step[state, action, successor])
+
+
+def _leaving(rows: Rows, states: NDArray[np.int64], num_states: int) -> Rows:
+    """The rows from ``states``, sorted, with a row that waits for each of them that has none."""
+    here = np.zeros(num_states, bool)
+    here[states] = True
+    kept = rows.take(here[rows.state])
+    here[kept.state] = False
+    waiting = np.flatnonzero(here)
+    both = Rows(
+        np.concatenate([kept.state, waiting]),
+        np.concatenate([kept.action, np.full(len(waiting), NOWHERE)]),
+        np.concatenate([kept.successor, waiting]),
+        np.concatenate([kept.probability, np.ones(len(waiting))]),
+    )
+    return both.take(np.lexsort((both.successor, both.action, both.state)))
+
+
+def _ranked(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For sorted rows: the rank of each row's action among those of its state, and the actions of the pairs."""
+    changes = np.diff(rows.state, prepend=-1) != 0
+    begins = changes | (np.diff(rows.action, prepend=NOWHERE - 1) != 0)
+    pair_of_row = np.cumsum(begins) - 1
+    first_pair_of_state = pair_of_row[np.flatnonzero(changes)]
+    return pair_of_row - first_pair_of_state[np.cumsum(changes) - 1], rows.action[begins]
+
+
+def _distribution(initial: int | ArrayLike, states: int) -> FloatArray:
+    if isinstance(initial, int | np.integer):
+        if not 0 <= initial < states:
+            raise InputError("initial", f"state {initial}", f"0 to {states - 1}")
+        return np.where(np.arange(states) == initial, 1.0, 0.0)
+    return distribution(initial, "initial", states)

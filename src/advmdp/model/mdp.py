@@ -1,0 +1,288 @@
+"""The world: a skeleton with its transition function P, and the trajectories drawn from it.
+
+M = (X, A, P) of Section 2, without the losses, which belong to the adversary (:mod:`advmdp.losses`).  P is a vector
+over transitions whose share for each pair (x, a) is the distribution P(.|x, a).  A trajectory
+U = (x_0, a_0, x_1, ..., a_{L-1}, x_L) is drawn as Algorithm 1 does: a_k ~ pi(.|x_k), x_{k+1} ~ P(.|x_k, a_k).
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
+from advmdp.core.streams import generator
+from advmdp.model.naming import layered
+from advmdp.model.policy import broken_policy, policy_vector, row_total
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import (
+    TOLERANCE,
+    Table,
+    check_dense,
+    check_sparse,
+    checked_sizes,
+    dense_pointers,
+    distribution,
+    no_distribution,
+    no_probability,
+)
+
+__all__ = ["MDP", "Trajectory", "sample_path"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """U = (x_0, a_0, x_1, ..., x_L) as numbers of states (L + 1), pairs (L) and transitions (L)."""
+
+    states: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    transitions: NDArray[np.int64]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MDP:
+    """A skeleton with a transition function: ``transition[i]`` is P(x'|x, a), and each pair's row sums to one.
+
+    Rows that miss one by rounding (up to 1e-9) are normalised; by more is an error.
+
+    >>> MDP.random(layers=[1, 5, 5, 1], actions=4, seed=0)
+    MDP(3 steps, layers 1-5-5-1, 12 states, 4 actions, 44 pairs, 140 transitions)
+    """
+
+    skeleton: Skeleton
+    transition: FloatArray
+
+    def __init__(self, skeleton: Skeleton, transition: ArrayLike) -> None:
+        expect(Skeleton, skeleton, "skeleton")
+        rows = exact_floats(transition, "transition", (skeleton.num_transitions,))
+        object.__setattr__(self, "skeleton", skeleton)
+        object.__setattr__(self, "transition", frozen(_normalised(skeleton, rows)))
+
+    @classmethod
+    def dense(cls, transition: Sequence[ArrayLike], initial: ArrayLike | None = None) -> "MDP":
+        """From one array P_k of shape (|X_k|, |A_k|, |X_{k+1}|) for each step.
+
+        Where the first layer has several states, ``initial`` is their distribution and a start is added; where the last
+        has several, an end is added.
+        """
+        if not isinstance(transition, Iterable):
+            raise InputError("transition", f"{transition!r}", "one array for each step")
+        steps = [floats(rows, f"P_{k}") for k, rows in enumerate(transition)]
+        for k, rows in enumerate(steps):
+            before = steps[k - 1].shape[-1] if k else rows.shape[0] if rows.ndim else 0
+            if rows.ndim != 3 or rows.shape[0] != before or 0 in rows.shape:
+                raise InputError(f"P_{k}", f"shape {rows.shape}", f"(|X_{k}| = {before}, actions, |X_{k + 1}|)")
+        if not steps:
+            raise InputError("transition", "no steps", "one array for each step")
+        for k, rows in enumerate(steps):
+            check_dense(rows, f"P_{k}", unavailable=False)
+        if (start := _initial(initial, steps[0].shape[0])) is not None:
+            steps.insert(0, start.reshape(1, 1, -1))
+        if steps[-1].shape[2] > 1:
+            steps.append(np.ones((steps[-1].shape[2], 1, 1)))
+        sizes = [rows.shape[0] for rows in steps] + [1]
+        skeleton = Skeleton(*dense_pointers(sizes, [rows.shape[1] for rows in steps]))
+        return cls(skeleton, np.concatenate([rows.ravel() for rows in steps]))
+
+    @classmethod
+    def sparse(
+        cls,
+        layers: Sequence[int],
+        state: ArrayLike,
+        action: ArrayLike,
+        successor: ArrayLike,
+        probability: ArrayLike,
+        initial: ArrayLike | None = None,
+    ) -> "MDP":
+        """From one row per possible transition, in any order, as :meth:`Skeleton.sparse`, with its probability.
+
+        ``initial`` is the distribution over a first layer of several states, before which a start is added; an end is
+        added after a last layer of several.
+        """
+        table = Table.of(layers, state, action, successor, probability)
+        if (start := _initial(initial, table.sizes[0])) is not None:
+            # Checked now, while places have the numbers they were given.
+            check_sparse(table.state, table.action, table.successor, table.probability, "state {}, action {}")
+            table = table.with_start(start)
+        pointers, transition = table.with_end().compress()
+        return cls(Skeleton(*pointers), transition)
+
+    @classmethod
+    def from_steps(
+        cls,
+        steps: Iterable[tuple[Hashable, Hashable, Hashable, float]],
+        initial: Mapping[Hashable, float] | None = None,
+    ) -> "MDP":
+        """From named rows (state, action, next state, probability); layers follow from the steps themselves.
+
+        The start is the state that no step leads to; where there are several, ``initial`` gives their distribution.
+        All ways to a state must be equally long: where they are not, :func:`advmdp.time_expand` makes them so.
+
+        >>> MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+        MDP(1 steps, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
+        """
+        table, state_names, action_names = layered(steps, initial)
+        pointers, transition = table.compress()
+        return cls(Skeleton(*pointers, state_names, action_names), transition)
+
+    @classmethod
+    def from_gymnasium(cls, env: object, horizon: int) -> "MDP":
+        """The world of ``horizon`` steps of a Gymnasium environment with a tabular model, or of the one with that id.
+
+        Its rewards are left out; :func:`advmdp.integrations.gymnasium.tabular_model` gives them too, as losses.
+        """
+        from advmdp.model.gymnasium_tables import unrolled
+
+        return unrolled(env, horizon).mdp
+
+    @classmethod
+    def random(
+        cls,
+        layers: Sequence[int],
+        actions: int,
+        seed: int,
+        branching: int | None = None,
+        concentration: float = 1.0,
+    ) -> "MDP":
+        """Rows drawn from a symmetric Dirichlet distribution of the given concentration.
+
+        Without ``branching`` every state of the next layer is a possible successor.  With it each pair has that many
+        (or all, if the layer has fewer), one from each of as many equal stretches of the next layer, so that they are
+        distinct and spread out.  Layers of several states at either end get a start or an end.
+        """
+        sizes = checked_sizes(layers)
+        count = whole("actions", actions, 1)
+        if not isinstance(concentration, int | float | np.number) or not 0.0 < concentration < np.inf:
+            raise InputError("concentration", f"{concentration!r}", "a positive number")
+        world = generator(seed, "world")
+        if branching is None:
+            skeleton = Skeleton.dense(sizes, count)
+        else:
+            skeleton = _branching_skeleton(sizes, count, whole("branching", branching, 1), world)
+        return cls(skeleton, _dirichlet(skeleton, concentration, world))
+
+    def sample(self, policy: ArrayLike, rng: np.random.Generator) -> Trajectory:
+        """One episode of Algorithm 1 under ``policy``; takes 2 L uniform numbers from ``rng``."""
+        sk = self.skeleton
+        expect(np.random.Generator, rng, "rng")
+        steps = sk.num_layers
+        pi = policy_vector(sk, policy)
+        out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
+        uniform = rng.random(2 * steps)
+        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.transition, pi)
+        bad = sample_path(*arrays, uniform, out.states, out.pairs, out.transitions)
+        if bad >= 0:
+            raise broken_policy(sk, pi, bad)
+        return out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies are made by the constructor, so that they are checked and read-only too."""
+        return MDP, (self.skeleton, self.transition)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MDP):
+            return NotImplemented
+        return self.skeleton == other.skeleton and np.array_equal(self.transition, other.transition)
+
+    def __hash__(self) -> int:
+        return hash((self.skeleton, self.transition.tobytes()))
+
+    def __repr__(self) -> str:
+        return repr(self.skeleton).replace("Skeleton", "MDP", 1)
+
+
+def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:
+    """The distribution over a first layer of several states; None where it has one state and needs none."""
+    if initial is None:
+        if states > 1:
+            raise InputError("initial", f"nothing, but the first layer has {states} states", "their distribution")
+        return None
+    start = distribution(initial, "initial", states)
+    return start if states > 1 else None
+
+
+def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
+    """A copy of ``rows`` with each pair's share checked to be a distribution and freed of rounding."""
+    if (bad := ~(rows >= 0.0)).any():
+        i = int(np.argmax(bad))
+        raise no_probability(sk.where_transition(i), rows[i])
+    totals: FloatArray = np.add.reduceat(rows, sk.transition_ptr[:-1])
+    if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
+        p = int(np.argmax(bad))
+        raise no_distribution(sk.where_pair(p), totals[p])
+    # What the sum itself may err by is left alone, so that an MDP made of an MDP's rows is the same to the bit.
+    slack = np.finfo(float).eps * (np.diff(sk.transition_ptr) + 2)
+    totals[np.abs(totals - 1.0) <= slack] = 1.0
+    return rows / sk.over_transitions(totals) + 0.0  # no -0.0, which would be equal and hash otherwise
+
+
+def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: np.random.Generator) -> Skeleton:
+    """Each pair's successors: one drawn from each of ``branching`` equal stretches of the next layer."""
+    table_rows: list[list[NDArray[np.int64]]] = []
+    offset = 0
+    for size, following in pairwise(sizes):
+        width = min(branching, following)
+        edges = np.arange(width + 1) * following // width
+        shape = (size * actions, width)
+        drawn = world.integers(np.broadcast_to(edges[:-1], shape), np.broadcast_to(edges[1:], shape))
+        pair = np.repeat(np.arange(size * actions), width)
+        table_rows.append([offset + pair // actions, pair % actions, offset + size + drawn.ravel()])
+        offset += size
+    return Skeleton.sparse(sizes, *(np.concatenate(column) for column in zip(*table_rows, strict=True)))
+
+
+def _dirichlet(sk: Skeleton, concentration: float, world: np.random.Generator) -> FloatArray:
+    """Rows from the symmetric Dirichlet distribution: normalised gamma draws, taken in logarithms.
+
+    G of shape c is distributed as G' U^(1/c) with G' of shape c + 1; for small c only its logarithm fits a float64.
+    """
+    n = sk.num_transitions
+    logs = np.log(world.standard_gamma(concentration + 1.0, n)) + np.log1p(-world.random(n)) / concentration
+    first = sk.transition_ptr[:-1]
+    tops: FloatArray = np.maximum.reduceat(logs, first)
+    weights = np.exp(logs - sk.over_transitions(tops))
+    totals: FloatArray = np.add.reduceat(weights, first)
+    return weights / sk.over_transitions(totals)
+
+
+@compiled
+def _pick(weights: FloatArray, first: int, last: int, u: float) -> int:
+    """The place in first..last at which the running sum of ``weights`` passes ``u``; never one of weight zero."""
+    chosen = first
+    total = 0.0
+    for i in range(first, last):
+        if weights[i] > 0.0:
+            chosen = i
+            total += weights[i]
+            if u < total:
+                break
+    return chosen
+
+
+@compiled
+def sample_path(
+    pair_ptr: NDArray[np.int64],
+    transition_ptr: NDArray[np.int64],
+    successor: NDArray[np.int32],
+    transition: FloatArray,
+    policy: FloatArray,
+    uniform: FloatArray,
+    states: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    transitions: NDArray[np.int64],
+) -> int:
+    """Fill one trajectory; returns -1, or the first state on its way at which the policy is no distribution."""
+    x = 0
+    states[0] = 0
+    for k in range(len(pairs)):
+        if not abs(row_total(policy, pair_ptr[x], pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
+            return x
+        p = _pick(policy, pair_ptr[x], pair_ptr[x + 1], uniform[2 * k])
+        i = _pick(transition, transition_ptr[p], transition_ptr[p + 1], uniform[2 * k + 1])
+        x = successor[i]
+        pairs[k], transitions[k], states[k + 1] = p, i, x
+    return -1

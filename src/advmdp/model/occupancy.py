@@ -1,0 +1,274 @@
+"""Occupancy measures: q <-> (P, pi), the flow equations, expected losses, and backward induction.
+
+Section 3 of the paper.  For a policy pi and a transition function P,
+
+    q(x, a, x') = Pr[x_k = x, a_k = a, x_{k+1} = x' | P, pi]        for x in X_k, x' in X_{k+1}.
+
+Such a q satisfies, for every layer k and every inner state x,
+
+    sum over layer k of q(x, a, x') = 1                                                                    (1)
+    sum_{a, x'} q(x, a, x') = sum_{x', a} q(x', a, x)          (what leaves x is what enters it)           (2)
+
+and induces P^q(x'|x, a) = q(x, a, x') / q(x, a) and pi^q(a|x) = q(x, a) / q(x).  The expected loss of step k is the
+sum of q times the loss over layer k; the total expected loss is <q, l>.  Values go backwards:
+
+    Q(x, a) = sum_{x'} P(x'|x, a) (l(x, a, x') + V(x')),   V(x) = sum_a pi(a|x) Q(x, a)  or  min_a Q(x, a),   V(x_L) = 0
+
+Each function is one pass over the transitions.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, exact_floats, expect, floats
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError
+from advmdp.model.mdp import MDP
+from advmdp.model.policy import broken_policy, policy_vector, row_total
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import TOLERANCE
+
+__all__ = [
+    "Residuals",
+    "Values",
+    "best_response",
+    "evaluate",
+    "expected_losses",
+    "flow_residuals",
+    "improve",
+    "occupancy",
+    "policy_of",
+    "policy_values",
+    "push_forward",
+    "transition_of",
+]
+
+Pointers = NDArray[np.int64]
+
+LARGEST = 1e290
+"""Far above any probability, and small enough that sums of such numbers stay finite."""
+
+
+class Values(NamedTuple):
+    """The expected loss from here to the end: V(x) over states and Q(x, a) over pairs."""
+
+    state: FloatArray
+    pair: FloatArray
+
+
+class Residuals(NamedTuple):
+    """By how much q misses equation (1), per layer, and equation (2), per state (0 at the start and the end)."""
+
+    layer: FloatArray
+    state: FloatArray
+
+    @property
+    def largest(self) -> float:
+        """The largest of all in absolute value."""
+        return float(max(np.abs(self.layer).max(), np.abs(self.state).max()))
+
+
+def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> FloatArray:
+    """q^{P, pi} as a vector over transitions; ``out``, where given, is filled and returned."""
+    sk = expect(MDP, mdp, "mdp").skeleton
+    pi = policy_vector(sk, policy)
+    q = np.empty(sk.num_transitions) if out is None else _writable(out, sk.num_transitions)
+    mass = np.empty(sk.num_states)
+    bad = push_forward(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, pi, mass, q)
+    if bad >= 0:
+        raise broken_policy(sk, pi, bad)
+    return q
+
+
+def policy_of(sk: Skeleton, q: ArrayLike) -> FloatArray:
+    """pi^q(a|x) = q(x, a) / q(x); uniform in states that q never visits, where any policy would do."""
+    pairs = np.add.reduceat(_measure(sk, q), sk.transition_ptr[:-1])
+    return _shares(pairs, sk.pair_ptr[:-1])
+
+
+def transition_of(sk: Skeleton, q: ArrayLike) -> FloatArray:
+    """P^q(x'|x, a) = q(x, a, x') / q(x, a); uniform over the possible successors of pairs that q never visits."""
+    return _shares(_measure(sk, q), sk.transition_ptr)
+
+
+def flow_residuals(sk: Skeleton, q: ArrayLike) -> Residuals:
+    """How far q is from being an occupancy measure: zero, up to rounding, exactly for q^{P, pi} of some P and pi."""
+    measure = _measure(sk, q)
+    layer = np.add.reduceat(measure, sk.layer_transition_ptr[:-1]) - 1.0
+    leaving = np.add.reduceat(measure, sk.transition_ptr[sk.pair_ptr[:-2]])
+    entering = np.bincount(sk.successor, measure, sk.num_states)
+    state = np.zeros(sk.num_states)
+    state[1:-1] = entering[1:-1] - leaving[1:]
+    return Residuals(layer, state)
+
+
+def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
+    """E[l(x_k, a_k, x_{k+1})] for each step k: (L,) for a loss over transitions, (L, d) for d losses at once."""
+    measure = _measure(sk, q)
+    losses = floats(loss, "loss")
+    if losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
+        raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
+    if not np.isfinite(losses).all():
+        i = int(np.argmin(np.isfinite(losses).reshape(sk.num_transitions, -1).all(axis=1)))
+        raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "finite numbers")
+    weighted = (losses.T * measure).T
+    return np.add.reduceat(weighted, sk.layer_transition_ptr[:-1], axis=0)
+
+
+def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
+    """V and Q of a policy under one loss, by backward induction; ``state[0]`` is its total expected loss."""
+    sk = expect(MDP, mdp, "mdp").skeleton
+    pi = policy_vector(sk, policy)
+    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
+    x, p = evaluate(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, pi, *values)
+    if p >= 0:
+        raise _broken_loss(sk, losses, p)
+    if x >= 0:
+        raise broken_policy(sk, pi, x)
+    return values
+
+
+def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
+    """A policy of least total expected loss for one loss, and that loss.  Ties go to the first action.
+
+    Any loss whose values stay finite will do, so the sum of many episodes gives the best fixed policy in hindsight.
+    """
+    sk = expect(MDP, mdp, "mdp").skeleton
+    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    policy = np.empty(sk.num_pairs)
+    values = np.empty(sk.num_states)
+    p = improve(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, policy, values)
+    if p >= 0:
+        raise _broken_loss(sk, losses, p)
+    return policy, float(values[0])
+
+
+def _measure(sk: Skeleton, q: ArrayLike) -> FloatArray:
+    expect(Skeleton, sk, "skeleton")
+    measure = exact_floats(q, "q", (sk.num_transitions,))
+    if (bad := ~((measure >= 0.0) & (measure < LARGEST))).any():
+        i = int(np.argmax(bad))
+        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", f"a number from 0 to {LARGEST:g}")
+    return measure
+
+
+def _writable(out: FloatArray, size: int) -> FloatArray:
+    expect(np.ndarray, out, "out")
+    fits = out.dtype == np.float64 and out.shape == (size,) and out.flags.c_contiguous and out.flags.writeable
+    if not fits:
+        raise InputError("out", f"shape {out.shape}, type {out.dtype}", f"a writable float64 vector of {size}")
+    return out
+
+
+def _shares(weights: FloatArray, ptr: Pointers) -> FloatArray:
+    """Each group of ``weights`` (group g is ptr[g] .. ptr[g + 1]) divided by its sum; uniform where that is zero."""
+    sizes = np.diff(ptr)
+    totals = np.add.reduceat(weights, ptr[:-1])
+    empty = totals == 0.0
+    shares = weights / np.repeat(np.where(empty, 1.0, totals), sizes)
+    return np.where(np.repeat(empty, sizes), np.repeat(1.0 / sizes, sizes), shares)
+
+
+def _broken_loss(sk: Skeleton, loss: FloatArray, p: int) -> InputError:
+    first, last = sk.transition_ptr[p], sk.transition_ptr[p + 1]
+    row = np.array2string(loss[first:last], threshold=6)
+    return InputError(f"loss at {sk.where_pair(p)}", f"{row}, whose value is not finite", "finite numbers")
+
+
+@compiled
+def push_forward(
+    pair_ptr: Pointers,
+    transition_ptr: Pointers,
+    successor: NDArray[np.int32],
+    transition: FloatArray,
+    policy: FloatArray,
+    mass: FloatArray,
+    q: FloatArray,
+) -> int:
+    """q = q^{P, pi}, mass pushed on layer by layer; returns -1, or the first state where pi is no distribution."""
+    mass[:] = 0.0
+    mass[0] = 1.0
+    for x in range(len(mass) - 1):
+        total = row_total(policy, pair_ptr[x], pair_ptr[x + 1])
+        if not abs(total - 1.0) <= TOLERANCE:
+            return x
+        for p in range(pair_ptr[x], pair_ptr[x + 1]):
+            share = mass[x] * (policy[p] / total)
+            # An index that may be negative is looked at twice, which would cost a third of the time.
+            for i in range(np.uint64(transition_ptr[p]), np.uint64(transition_ptr[p + 1])):
+                q[i] = share * transition[i]
+                mass[np.uint32(successor[i])] += q[i]
+    return -1
+
+
+@compiled
+def evaluate(
+    pair_ptr: Pointers,
+    transition_ptr: Pointers,
+    successor: NDArray[np.int32],
+    transition: FloatArray,
+    loss: FloatArray,
+    policy: FloatArray,
+    state_values: FloatArray,
+    pair_values: FloatArray,
+) -> tuple[int, int]:
+    """V and Q of a policy; returns (-1, -1), or the state where pi is broken, or the pair whose value is not finite."""
+    last = len(state_values) - 1
+    state_values[last] = 0.0
+    p, i = len(policy), len(successor)
+    for x in range(last - 1, -1, -1):
+        total = row_total(policy, pair_ptr[x], pair_ptr[x + 1])
+        if not abs(total - 1.0) <= TOLERANCE:
+            return x, -1
+        expected = 0.0
+        while p > pair_ptr[x]:
+            p -= 1
+            value = 0.0
+            while i > transition_ptr[p]:
+                i -= 1
+                value += transition[i] * (loss[i] + state_values[successor[i]])
+            if not np.isfinite(value):
+                return -1, p
+            pair_values[p] = value
+            expected += policy[p] * value
+        state_values[x] = expected / total
+    return -1, -1
+
+
+@compiled
+def improve(
+    pair_ptr: Pointers,
+    transition_ptr: Pointers,
+    successor: NDArray[np.int32],
+    transition: FloatArray,
+    loss: FloatArray,
+    policy: FloatArray,
+    values: FloatArray,
+) -> int:
+    """The best policy and its values; returns -1, or a pair whose value is not finite.
+
+    Pairs and transitions are counted down along with the states, and the comparison moves no branch: loops that begin
+    anew at each pair's pointer are slower.
+    """
+    last = len(values) - 1
+    values[last] = 0.0
+    p, i = len(policy), len(successor)
+    for x in range(last - 1, -1, -1):
+        best, least = p, np.inf
+        while p > pair_ptr[x]:
+            p -= 1
+            value = 0.0
+            while i > transition_ptr[p]:
+                i -= 1
+                value += transition[i] * (loss[i] + values[successor[i]])
+            if not np.isfinite(value):
+                return p
+            policy[p] = 0.0
+            best = p if value <= least else best
+            least = min(least, value)
+        policy[best] = 1.0
+        values[x] = least
+    return -1

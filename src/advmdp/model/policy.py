@@ -1,0 +1,85 @@
+"""Policies: pi(a|x) as a flat vector over pairs (x, a), the actions of a state lying side by side.
+
+Section 2 of the paper calls these stationary stochastic policies.  Since the layers count the steps, a stationary
+policy of the layered MDP is one that may depend on time in the problem it came from.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import FloatArray, exact_floats, expect, integers
+from advmdp.core.compiling import compiled
+from advmdp.core.errors import InputError, ModelError
+from advmdp.model.skeleton import Skeleton
+from advmdp.model.tables import TOLERANCE
+
+__all__ = [
+    "broken_policy",
+    "checked_policy",
+    "deterministic_policy",
+    "policy_vector",
+    "row_total",
+    "uniform_policy",
+]
+
+
+def uniform_policy(sk: Skeleton) -> FloatArray:
+    """pi(a|x) = 1 / |A(x)|: the first policy of Algorithm 2."""
+    expect(Skeleton, sk, "skeleton")
+    counts = np.diff(sk.pair_ptr)[:-1]
+    return np.repeat(1.0 / counts, counts)
+
+
+def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
+    """The policy that takes ``action[x]`` (a number, counted within the state) in every state x but the last."""
+    expect(Skeleton, sk, "skeleton")
+    choice = integers(action, "action")
+    counts = np.diff(sk.pair_ptr)[:-1]
+    if choice.shape != counts.shape:
+        raise InputError("action", f"{len(choice)} entries", f"{len(counts)}, one for every state but the last")
+    if (bad := (choice < 0) | (choice >= counts)).any():
+        x = int(np.argmax(bad))
+        raise InputError(sk.where_state(x), f"action {choice[x]}", f"0 to {counts[x] - 1}")
+    policy = np.zeros(sk.num_pairs)
+    policy[sk.pair_ptr[:-2] + choice] = 1.0
+    return policy
+
+
+def policy_vector(sk: Skeleton, policy: ArrayLike) -> FloatArray:
+    """``policy`` as a vector over pairs.  The kernels check its values as they pass over them."""
+    return exact_floats(policy, "policy", (sk.num_pairs,))
+
+
+def checked_policy(sk: Skeleton, policy: ArrayLike) -> FloatArray:
+    """As :func:`policy_vector`, with every row checked to be a distribution."""
+    pi = policy_vector(sk, policy)
+    if (bad := _first_broken(sk.pair_ptr, pi)) >= 0:
+        raise broken_policy(sk, pi, bad)
+    return pi
+
+
+def broken_policy(sk: Skeleton, policy: FloatArray, x: int) -> ModelError:
+    """The error for a policy whose row at state x is no distribution."""
+    row = policy[sk.pair_ptr[x] : sk.pair_ptr[x + 1]]
+    given = f"{np.array2string(row, threshold=6, precision=6)}, which sums to {row.sum():.12g}"
+    return ModelError("a policy is a distribution", sk.where_state(x), given, "numbers of 0 or more that sum to 1")
+
+
+@compiled
+def row_total(weights: FloatArray, first: int, last: int) -> float:
+    """The sum of weights[first:last], or NaN where one of them is negative or NaN: then it is no distribution."""
+    total = 0.0
+    for i in range(first, last):
+        if not weights[i] >= 0.0:
+            return np.nan
+        total += weights[i]
+    return total
+
+
+@compiled
+def _first_broken(pair_ptr: NDArray[np.int64], policy: FloatArray) -> int:
+    """The first state at which the policy is no distribution, or -1."""
+    for x in range(len(pair_ptr) - 2):
+        if not abs(row_total(policy, pair_ptr[x], pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
+            return x
+    return -1

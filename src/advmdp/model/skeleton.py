@@ -1,0 +1,348 @@
+"""The skeleton of a loop-free episodic MDP: layers, actions, possible successors, and no probabilities.
+
+Section 2 of the paper: the states fall into layers X_0, ..., X_L with X_0 = {x_0} and X_L = {x_L}, and transitions lead
+from one layer to the next only.  An episode is therefore a game of L steps.  Here action sets may differ from state to
+state and a pair (x, a) lists only the successors it can have, so the dense textbook MDP and a graph with millions of
+edges are one data structure: three flat index spaces, nested like CSR of CSR.
+
+    states       in layer order            layer_ptr[k] .. layer_ptr[k + 1]             layers k = 0, ..., L
+    pairs        (x, a), in state order    pair_ptr[x] .. pair_ptr[x + 1]               a policy is a vector over pairs
+    transitions  (x, a, x'), in pair order transition_ptr[p] .. transition_ptr[p + 1]   q, P and losses are vectors
+                 with x' = successor[i]                                                 over transitions
+
+A :class:`Skeleton` is what a learner is told.  The rules it obeys, each checked on construction:
+
+    layers ascend, none is empty, the first and the last have one state;
+    every state but the last has an action and every pair a successor (no dead ends), the last state has no action;
+    the successors of a pair lie in the next layer and are distinct;
+    names, where given, are distinct: those of states, and those of the actions of one state.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advmdp.core.arrays import Scalar, frozen, integers, whole
+from advmdp.core.errors import InputError, ModelError
+from advmdp.model.tables import Table, checked_sizes, dense_pointers
+
+__all__ = ["Skeleton"]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Skeleton:
+    """Layers, actions and possible successors; see the head of this module for the layout and the rules.
+
+    >>> Skeleton.dense(layers=[1, 5, 5, 1], actions=4)
+    Skeleton(3 steps, layers 1-5-5-1, 12 states, 4 actions, 44 pairs, 140 transitions)
+    """
+
+    layer_ptr: NDArray[np.int64]
+    pair_ptr: NDArray[np.int64]
+    transition_ptr: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        layer_ptr: ArrayLike,
+        pair_ptr: ArrayLike,
+        transition_ptr: ArrayLike,
+        successor: ArrayLike,
+        state_names: Iterable[object] | None = None,
+        action_names: Iterable[object] | None = None,
+    ) -> None:
+        """The four arrays of the layout above; names of states (num_states) and of the actions of pairs (num_pairs)."""
+        given = {"layer_ptr": layer_ptr, "pair_ptr": pair_ptr, "transition_ptr": transition_ptr, "successor": successor}
+        keep = partial(object.__setattr__, self)
+        for field, values in given.items():
+            keep(field, frozen(integers(values, field)))
+        keep("state_names", _names(state_names, "state_names"))
+        keep("action_names", _names(action_names, "action_names"))
+        _check_layers(self)
+        _check_names(self.state_names, "state_names", self.num_states)
+        _check_pairs(self)
+        _check_names(self.action_names, "action_names", self.num_pairs)
+        _check_transitions(self)
+        _check_distinct_names(self)
+        # Checked to lie inside the layers, so the narrowing is exact; it saves memory and traffic in the kernels.
+        keep("successor", frozen(self.successor.astype(np.int32)))
+
+    @classmethod
+    def dense(cls, layers: Sequence[int], actions: int | Sequence[int]) -> "Skeleton":
+        """Every state of a layer of the given sizes has ``actions`` actions that may lead to any state of the next.
+
+        ``actions`` is one number, or one for each layer but the last.  Where the first or the last layer has several
+        states, a start with one action, or an end that they all lead to, is added.
+        """
+        sizes = checked_sizes(layers)
+        steps = len(sizes) - 1
+        given = integers(np.atleast_1d(actions), "actions").tolist()
+        counts = given * steps if len(given) == 1 else given
+        if len(counts) != steps or min(counts) < 1:
+            raise InputError("actions", f"{actions!r}", f"a positive number, or one for each of {steps} layers")
+        if sizes[0] > 1:
+            sizes, counts = [1, *sizes], [1, *counts]
+        if sizes[-1] > 1:
+            sizes, counts = [*sizes, 1], [*counts, 1]
+        return cls(*dense_pointers(sizes, counts))
+
+    @classmethod
+    def sparse(cls, layers: Sequence[int], state: ArrayLike, action: ArrayLike, successor: ArrayLike) -> "Skeleton":
+        """From one row per possible transition, in any order: ``state[i]``, ``action[i]`` and ``successor[i]``.
+
+        States are numbered through all layers, whose sizes are ``layers``; the actions of a state are 0, 1, 2, ...
+        A start or an end is added as in :meth:`dense`; a start shifts the numbers of all states by one.
+        """
+        table = Table.of(layers, state, action, successor)
+        if table.sizes[0] > 1:
+            table = table.with_start(np.ones(table.sizes[0]))
+        return cls(*table.with_end().compress()[0])
+
+    @cached_property
+    def num_layers(self) -> int:
+        """The paper's L: the number of steps of an episode (there are L + 1 layers of states, 0 to L)."""
+        return len(self.layer_ptr) - 2
+
+    @cached_property
+    def num_states(self) -> int:
+        return int(self.layer_ptr[-1])
+
+    @cached_property
+    def num_pairs(self) -> int:
+        return int(self.pair_ptr[-1])
+
+    @cached_property
+    def num_transitions(self) -> int:
+        return int(self.transition_ptr[-1])
+
+    @cached_property
+    def num_actions(self) -> int:
+        """The paper's |A|: the size of the largest action set."""
+        return int(np.diff(self.pair_ptr).max())
+
+    @cached_property
+    def layer_sizes(self) -> NDArray[np.int64]:
+        """|X_0|, ..., |X_L|."""
+        return frozen(np.diff(self.layer_ptr))
+
+    @cached_property
+    def layer_pair_ptr(self) -> NDArray[np.int64]:
+        """The pairs of layer k are ``layer_pair_ptr[k] .. layer_pair_ptr[k + 1]``, for k < L."""
+        return frozen(self.pair_ptr[self.layer_ptr[:-1]])
+
+    @cached_property
+    def layer_transition_ptr(self) -> NDArray[np.int64]:
+        """The transitions that leave layer k are ``layer_transition_ptr[k] .. layer_transition_ptr[k + 1]``."""
+        return frozen(self.transition_ptr[self.layer_pair_ptr])
+
+    @cached_property
+    def state_of_pair(self) -> NDArray[np.int64]:
+        return frozen(np.repeat(np.arange(self.num_states), np.diff(self.pair_ptr)))
+
+    def over_transitions(self, over_pairs: NDArray[Scalar]) -> NDArray[Scalar]:
+        """A vector (or matrix of rows) over pairs as one over transitions: each pair's value for all its successors."""
+        if len(over_pairs) != self.num_pairs:
+            raise InputError("a vector over pairs", f"{len(over_pairs)} entries", f"{self.num_pairs}")
+        return np.repeat(over_pairs, np.diff(self.transition_ptr), axis=0)
+
+    def state(self, name: str | int) -> int:
+        """The number of a state given by name (or by number, which is checked)."""
+        if isinstance(name, str):
+            if name not in self._state_numbers:
+                raise InputError("state", f"unknown name '{name}'", f"one of {_some(self.state_names)}")
+            return self._state_numbers[name]
+        if (number := whole("state", name, 0)) >= self.num_states:
+            raise InputError("state", f"number {name}", f"0 to {self.num_states - 1}")
+        return number
+
+    def pair(self, state: str | int, action: str | int) -> int:
+        """The number of the pair (state, action), each given by name or by number."""
+        x = self.state(state)
+        first, last = int(self.pair_ptr[x]), int(self.pair_ptr[x + 1])
+        if isinstance(action, str):
+            names = () if self.action_names is None else self.action_names[first:last]
+            if action not in names:
+                raise InputError(self.where_state(x), f"unknown action '{action}'", f"one of {_some(names)}")
+            return first + names.index(action)
+        if (number := whole("action", action, 0)) >= last - first:
+            raise InputError(self.where_state(x), f"action {action}", f"one of its {last - first} actions")
+        return first + number
+
+    def state_label(self, x: int) -> str:
+        """The name of a state, or its number where states have none."""
+        return str(x) if self.state_names is None else self.state_names[x]
+
+    def pair_label(self, p: int) -> str:
+        """'home/bus', or '0/1' where there are no names: the column of a pair in a table of losses."""
+        x = int(np.searchsorted(self.pair_ptr, p, side="right")) - 1
+        action = str(p - int(self.pair_ptr[x])) if self.action_names is None else self.action_names[p]
+        return f"{self.state_label(x)}/{action}"
+
+    def transition_label(self, i: int) -> str:
+        """'home/bus/station', or '0/1/2' where there are no names: the column of a transition in a table of losses."""
+        p = int(np.searchsorted(self.transition_ptr, i, side="right")) - 1
+        return f"{self.pair_label(p)}/{self.state_label(int(self.successor[i]))}"
+
+    def where_state(self, x: int) -> str:
+        """'layer 2, state 7 (B)': for messages."""
+        layer = int(np.searchsorted(self.layer_ptr, x, side="right")) - 1
+        return f"layer {layer}, state {x}" + ("" if self.state_names is None else f" ({self.state_names[x]})")
+
+    def where_pair(self, p: int) -> str:
+        """'layer 2, state 7 (B), action 1 (left)': for messages."""
+        x = int(np.searchsorted(self.pair_ptr, p, side="right")) - 1
+        name = "" if self.action_names is None else f" ({self.action_names[p]})"
+        return f"{self.where_state(x)}, action {p - int(self.pair_ptr[x])}{name}"
+
+    def where_transition(self, i: int) -> str:
+        """'layer 2, state 7 (B), action 1 (left), successor 9 (C)': for messages."""
+        p = int(np.searchsorted(self.transition_ptr, i, side="right")) - 1
+        x = int(self.successor[i])
+        name = "" if self.state_names is None or not 0 <= x < self.num_states else f" ({self.state_names[x]})"
+        return f"{self.where_pair(p)}, successor {x}{name}"
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the structure and the names: equal skeletons, equal digests, on every machine."""
+        hasher = hashlib.blake2b(digest_size=16)
+        for array in (self.layer_ptr, self.pair_ptr, self.transition_ptr, self.successor):
+            hasher.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        hasher.update(repr((self.state_names, self.action_names)).encode())
+        return hasher.hexdigest()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies are made by the constructor, so that they are checked and read-only too."""
+        arrays = (self.layer_ptr, self.pair_ptr, self.transition_ptr, self.successor)
+        return Skeleton, (*arrays, self.state_names, self.action_names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Skeleton):
+            return NotImplemented
+        return self is other or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        sizes = [str(n) for n in self.layer_sizes]
+        shown = sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]]
+        actions = np.diff(self.pair_ptr)[:-1]
+        least, most = int(actions.min()), int(actions.max())
+        choice = f"{most} actions" if least == most else f"{least} to {most} actions"
+        return (
+            f"Skeleton({self.num_layers} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
+            f"{self.num_pairs} pairs, {self.num_transitions} transitions)"
+        )
+
+    @cached_property
+    def _state_numbers(self) -> dict[str, int]:
+        return {name: x for x, name in enumerate(self.state_names or ())}
+
+
+def _names(names: Iterable[object] | None, field: str) -> tuple[str, ...] | None:
+    if names is not None and not isinstance(names, Iterable):
+        raise InputError(field, f"{names!r}", "one name for each")
+    return None if names is None else tuple(map(str, names))
+
+
+def _some(names: Sequence[str] | None) -> str:
+    """The first few of ``names``, for messages."""
+    if not names:
+        return "(there are no names)"
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def _check_layers(sk: Skeleton) -> None:
+    ptr = sk.layer_ptr
+    if len(ptr) < 3 or ptr[0] != 0:
+        raise ModelError("pointers ascend from 0", "layer_ptr", f"{ptr.tolist()[:8]}", "0, then the end of each layer")
+    if (ptr[1:] <= ptr[:-1]).any():  # compared, not subtracted: differences of absurd pointers wrap around
+        k = int(np.argmax(ptr[1:] <= ptr[:-1]))
+        given = f"layer_ptr goes from {ptr[k]} to {ptr[k + 1]}"
+        raise ModelError("pointers ascend from 0", f"layer {k}", given, "at least one state in every layer")
+    if ptr[-1] > np.iinfo(np.int32).max:
+        raise InputError("layer_ptr", f"{ptr[-1]} states", "fewer than 2^31")
+    for k in (0, len(ptr) - 2):
+        if ptr[k + 1] - ptr[k] != 1:
+            given = f"{ptr[k + 1] - ptr[k]} states"
+            hint = "one state (the constructors dense and sparse add one where a problem has several)"
+            raise ModelError("one start, one end", f"layer {k}", given, hint)
+
+
+def _check_pointers(ptr: NDArray[np.int64], field: str, owners: int, unit: str, where: Callable[[int], str]) -> None:
+    """``ptr`` has one entry per owner and one more, starts at 0 and never descends."""
+    rule = "pointers ascend from 0"
+    if len(ptr) != owners + 1:
+        raise ModelError(rule, field, f"{len(ptr)} entries", f"{owners + 1}, one more than there are {unit}s")
+    if ptr[0] != 0:
+        raise ModelError(rule, field, f"it starts with {ptr[0]}", "0")
+    if (ptr[1:] < ptr[:-1]).any():
+        owner = int(np.argmax(ptr[1:] < ptr[:-1]))
+        given = f"{field} goes from {ptr[owner]} down to {ptr[owner + 1]}"
+        raise ModelError(rule, where(owner), given, "an ascent")
+
+
+def _check_pairs(sk: Skeleton) -> None:
+    _check_pointers(sk.pair_ptr, "pair_ptr", sk.num_states, "state", sk.where_state)
+    counts = np.diff(sk.pair_ptr)
+    if (counts[:-1] == 0).any():
+        x = int(np.argmax(counts[:-1] == 0))
+        raise ModelError("no dead ends", sk.where_state(x), "no action", "at least one in every state but the last")
+    if counts[-1] != 0:
+        where = sk.where_state(sk.num_states - 1)
+        raise ModelError("the episode ends", where, f"{counts[-1]} actions", "none in the last state")
+
+
+def _check_transitions(sk: Skeleton) -> None:
+    _check_pointers(sk.transition_ptr, "transition_ptr", sk.num_pairs, "pair", sk.where_pair)
+    widths = np.diff(sk.transition_ptr)
+    if (widths == 0).any():
+        where = sk.where_pair(int(np.argmax(widths == 0)))
+        raise ModelError("no dead ends", where, "no successor", "at least one for every action")
+    if len(sk.successor) != sk.num_transitions:
+        given = f"{len(sk.successor)} entries"
+        raise ModelError("pointers cover all", "successor", given, f"{sk.num_transitions}, where transition_ptr ends")
+    leaving = np.diff(sk.layer_transition_ptr)
+    low, high = np.repeat(sk.layer_ptr[1:-1], leaving), np.repeat(sk.layer_ptr[2:], leaving)
+    if (bad := (sk.successor < low) | (sk.successor >= high)).any():
+        i = int(np.argmax(bad))
+        expected = f"a state of the next layer, {low[i]} to {high[i] - 1}"
+        raise ModelError("successors in the next layer", sk.where_transition(i), "another layer", expected)
+    _check_duplicates(sk)
+
+
+def _check_duplicates(sk: Skeleton) -> None:
+    """Successors of a pair are distinct.  Where all ascend, as constructors lay them out, no sort is needed."""
+    climbs = np.diff(sk.successor) > 0
+    climbs[sk.transition_ptr[1:-1] - 1] = True
+    if climbs.all():
+        return
+    pair = np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr))
+    order = np.lexsort((sk.successor, pair))
+    twice = (np.diff(sk.successor[order]) == 0) & (np.diff(pair[order]) == 0)
+    if twice.any():
+        where = sk.where_transition(int(order[np.argmax(twice) + 1]))
+        raise ModelError("distinct successors", where, "listed twice", "each successor of a pair once")
+
+
+def _check_names(names: tuple[str, ...] | None, field: str, count: int) -> None:
+    if names is not None and len(names) != count:
+        raise ModelError("one name each", field, f"{len(names)} names", f"{count}")
+
+
+def _check_distinct_names(sk: Skeleton) -> None:
+    if sk.state_names is not None and len(sk._state_numbers) != sk.num_states:
+        x = next(x for x, name in enumerate(sk.state_names) if sk._state_numbers[name] != x)
+        raise ModelError("names are distinct", sk.where_state(x), "a name that another state has", "a name of its own")
+    if sk.action_names is not None:
+        seen: set[tuple[int, str]] = set()
+        for p, key in enumerate(zip(sk.state_of_pair.tolist(), sk.action_names, strict=True)):
+            if key in seen:
+                raise ModelError("names are distinct", sk.where_pair(p), "a name used before in this state", "another")
+            seen.add(key)

@@ -1,0 +1,1 @@
+"""Planning in known and uncertain worlds: optimism over confidence sets, and the best fixed policy in hindsight."""

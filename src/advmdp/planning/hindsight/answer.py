@@ -1,0 +1,36 @@
+"""What is found: the best policy in hindsight, what it pays, and what any policy pays at the least."""
+
+from dataclasses import dataclass
+
+from advmdp.core.arrays import FloatArray
+
+__all__ = ["Comparator", "relative_gap"]
+
+NOTHING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Comparator:
+    """The best policy in hindsight of the first ``episodes`` episodes, which were drawn ``passes`` times to find it."""
+
+    policy: FloatArray
+    q: FloatArray
+    value: float
+    """G_T(q): what the policy pays."""
+    lower: float
+    """What any policy pays at the least."""
+    episodes: int
+    passes: int
+
+    @property
+    def gap(self) -> float:
+        """(value - lower) / value: no policy pays less by a larger fraction.
+
+        A value of less than 1e-9 an episode counts as that much, as it is rounding that decides there.
+        """
+        return relative_gap(self.value, self.lower, self.episodes)
+
+
+def relative_gap(value: float, lower: float, episodes: int) -> float:
+    """(value - lower) / value, at a value of NOTHING an episode at the least."""
+    return (value - lower) / max(abs(value), NOTHING * max(episodes, 1))

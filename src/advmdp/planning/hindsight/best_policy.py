@@ -1,0 +1,95 @@
+"""The way in: the best policies in hindsight at one prefix or several."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.core.arrays import exact_floats, expect, frozen, integers, whole
+from advmdp.core.errors import AdvMDPError, InputError
+from advmdp.criteria import Criterion
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response, occupancy
+from advmdp.planning.hindsight.answer import Comparator
+from advmdp.planning.hindsight.polytope import Polytope
+from advmdp.planning.hindsight.quadratic import summed
+from advmdp.planning.hindsight.search import searched
+from advmdp.planning.hindsight.sequence import Blocks, Progress, Source
+from advmdp.planning.hindsight.tasks import task_of
+
+__all__ = ["comparator", "comparators", "total_comparator"]
+
+GAP = 1e-4
+PASSES = 200
+
+
+def comparator(
+    mdp: MDP,
+    losses: Blocks,
+    criterion: Criterion,
+    episodes: int,
+    *,
+    gap: float = GAP,
+    passes: int = PASSES,
+    allow_gap: bool = False,
+    progress: Progress | None = None,
+) -> Comparator:
+    """The best policy in hindsight of the first ``episodes`` episodes; see :func:`comparators`."""
+    prefixes = [whole("episodes", episodes, 1)]
+    found = comparators(
+        mdp, losses, criterion, prefixes, gap=gap, passes=passes, allow_gap=allow_gap, progress=progress
+    )
+    return found[0]
+
+
+def comparators(
+    mdp: MDP,
+    losses: Blocks,
+    criterion: Criterion,
+    episodes: Sequence[int],
+    *,
+    gap: float = GAP,
+    passes: int = PASSES,
+    allow_gap: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Comparator, ...]:
+    """The best policies in hindsight at the prefixes ``episodes``, which ascend; all are sought in the same passes.
+
+    Each is proven to be the best up to the fraction ``gap`` of its value.  Where ``passes`` over the sequence are not
+    enough for that there is an error, or with ``allow_gap`` the best found, which says what its gap is.  ``progress``
+    is called with the fraction done; nobody knows the number of passes before, so each counts for half of the rest.
+    """
+    polytope = Polytope(expect(MDP, mdp, "mdp"))
+    prefixes = _ascending(episodes)
+    source = Source(polytope, losses, prefixes[-1], progress)
+    task = task_of(polytope, criterion, source.dimensions)
+    if not isinstance(gap, int | float | np.number) or not gap > 0.0:
+        raise InputError("gap", f"{gap!r}", "a number above 0")
+    most = whole("passes", passes, 1)
+    if task.exact:
+        found = summed(task, source, prefixes, gap)
+    else:
+        found = [search.result() for search in searched(task, source, prefixes, gap, most)]
+    source.tell(1.0)
+    worst = max(found, key=lambda one: one.gap)
+    if worst.gap > gap and not allow_gap:
+        raise AdvMDPError(
+            f"comparator of {worst.episodes} episodes: a gap of {worst.gap:.2g} after {worst.passes} passes; expected "
+            f"{gap:.2g} (more passes or a larger gap may do; allow_gap=True takes the best found)"
+        )
+    return tuple(found)
+
+
+def total_comparator(mdp: MDP, total: ArrayLike, episodes: int) -> Comparator:
+    """The best policy in hindsight for TEL from the sum of the losses, which a game in progress adds up by itself."""
+    expect(MDP, mdp, "mdp")
+    policy, value = best_response(mdp, exact_floats(total, "total", (mdp.skeleton.num_transitions,)))
+    return Comparator(frozen(policy), frozen(occupancy(mdp, policy)), value, value, whole("episodes", episodes, 0), 0)
+
+
+def _ascending(episodes: Sequence[int]) -> list[int]:
+    prefixes: list[int] = integers(episodes, "episodes").tolist()
+    if not prefixes or prefixes[0] < 1 or any(a >= b for a, b in pairwise(prefixes)):
+        raise InputError("episodes", f"{prefixes}", "numbers from 1 on that ascend")
+    return prefixes

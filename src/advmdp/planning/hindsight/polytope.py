@@ -1,0 +1,68 @@
+"""The occupancy measures of the true dynamics, in pairs."""
+
+import numpy as np
+
+from advmdp.core.arrays import FloatArray
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response, occupancy, policy_of
+
+__all__ = ["Polytope"]
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class Polytope:
+    """Delta(M) in pairs: x >= 0, one leaves the start, and from every other state leaves what enters it."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self.mdp, self.sk = mdp, mdp.skeleton
+
+    def over_transitions(self, x: FloatArray) -> FloatArray:
+        """q of x."""
+        return self.sk.over_transitions(x) * self.mdp.transition
+
+    def by_pairs(self, q: FloatArray) -> FloatArray:
+        """x of q."""
+        return np.add.reduceat(q, self.sk.transition_ptr[:-1])
+
+    def visits(self, policy: FloatArray) -> FloatArray:
+        """x of a policy."""
+        return self.by_pairs(occupancy(self.mdp, policy))
+
+    def policy(self, x: FloatArray) -> FloatArray:
+        """The policy of x, which may miss Delta(M) by rounding."""
+        return policy_of(self.sk, self.over_transitions(np.maximum(x, 0.0)))
+
+    def best(self, slope: FloatArray) -> tuple[FloatArray, float]:
+        """The vertex of least <slope, x>, and that number."""
+        policy, least = best_response(self.mdp, self.sk.over_transitions(slope))
+        return self.visits(policy), least
+
+    def least_of_lines(self, heights: FloatArray, slopes: FloatArray, about: float) -> tuple[FloatArray, FloatArray]:
+        """min over x of max_j heights[j] + <slopes[j], x>, by HiGHS: the weights of lines that prove it, and the x.
+
+        HiGHS is exact to some decimals after the point, so numbers are told in units of what the minimum is about.
+        """
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array, hstack
+
+        sk, pairs, lines = self.sk, np.arange(self.sk.num_pairs), len(heights)
+        shape = (sk.num_states, sk.num_pairs)
+        leaving = csr_array((np.ones(len(pairs)), (sk.state_of_pair, pairs)), shape=shape)
+        entering = csr_array((self.mdp.transition, (sk.successor, sk.over_transitions(pairs))), shape=shape)
+        start = np.append(1.0, np.zeros(sk.num_states - 2))
+        scale = max(abs(about), 1e-6 * float(np.abs(slopes).max()), TINY)
+        answer = linprog(
+            np.append(np.zeros(len(pairs)), 1.0),
+            A_ub=np.hstack([slopes / scale, np.full((lines, 1), -1.0)]),
+            b_ub=-heights / scale,
+            A_eq=hstack([(leaving - entering)[:-1], csr_array((len(start), 1))]),
+            b_eq=start,
+            bounds=[(0.0, None)] * len(pairs) + [(None, None)],
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        weights = np.maximum(-answer.ineqlin.marginals, 0.0) if answer.status == 0 else np.zeros(lines)
+        if not weights.sum() > 0.0:  # the program has an answer; a solver that misses it must not end the search
+            return np.append(np.zeros(lines - 1), 1.0), self.best(slopes[-1])[0]
+        return weights / weights.sum(), answer.x[:-1]

@@ -1,0 +1,1 @@
+"""Traffic through networks: topologies, costs of links, routing, and the Internet's autonomous systems."""

@@ -1,0 +1,120 @@
+"""What every learner but UC-O-REPS guarantees, checked on live runs: its quoted bound, its regret and their growth.
+
+    R(T) = max over games of E[regret after T episodes]  <=  bound(T)
+    R = b T^a with an a that is not surely above that of the bound, both fitted to the same horizons
+
+The games are those that a guarantee is about: independent draws for learners that assume them, switching losses
+too for the others, and losses that react for those that stand any.  Several guarantees are in expectation, hence
+the mean over seeds.
+
+A bound is for the worst case, and so is R(T), at each T: in a single game regret grows with T itself for as long
+as the difference between good and bad is too small to be learned, and falls behind later.  A bound above L T
+promises nothing, neither a regret nor an exponent, so there the exponent is shown and not judged.  That is so of
+UCRL2, REGAL and UCBVI at the horizons of these games; UCBVI has hardly begun to learn there, and pays in
+proportion to T.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from advmdp.criteria import TotalLoss
+from advmdp.game.play import play
+from advmdp.learners import bounds
+from advmdp.learners.base import LEARNERS, Learner, learner_class
+from advmdp.losses import Adaptive, Losses
+from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
+from advmdp.verify.games import bad_action, bad_state, horizons, switching, world
+from advmdp.verify.rows import Row, Shown, bounded, fitted, hidden, least_exponent
+
+__all__ = ["Contender", "contenders", "guarantee", "guarantees"]
+
+LONGEST = 10**5
+"""The most episodes of a game, of which there are hundreds."""
+SEEDS = 4
+"""Games that a mean is over."""
+ELSEWHERE = ("UCOREPS", "Uniform", "FollowLeader", "ReplayLast")
+"""The learner of the theorems, and those without a guarantee."""
+NOTES = {"UOBREPS": "its constant taken as 1"}
+"""What else there is to say of a bound."""
+
+Game = Callable[[Skeleton, int], Losses]
+GAMES: dict[str, Game] = {
+    "a bad state": lambda sk, seed: bad_state(sk, TotalLoss(), seed),
+    "a bad action": bad_action,
+    "switching losses": lambda sk, seed: switching(sk, TotalLoss(), seed),
+    "losses that react": lambda sk, seed: Adaptive(sk, seed=seed, strength=0.9),
+}
+MEETS = {"stochastic": 2, "oblivious": 3, "arbitrary": 4}
+"""How many of the games, in this order, are such as a guarantee assumes."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A learner to be made for a world, a horizon and a seed."""
+
+    title: str
+    make: Callable[[MDP, int, int], Learner]
+    note: str = ""
+
+
+def contenders() -> list[Contender]:
+    """Every learner with a guarantee of its own, once for each kind of feedback, with the theory's parameters."""
+    found = []
+    for name in LEARNERS:
+        if name not in ELSEWHERE:
+            either = learner_class(name).sees == "full or bandit"
+            for options in ({"feedback": "full"}, {"feedback": "bandit"}) if either else ({},):
+                title = ", ".join([name, *options.values()])
+                found.append(Contender(title, partial(made, name, options), NOTES.get(name, "")))
+    return found
+
+
+def made(name: str, options: dict[str, Any], mdp: MDP, horizon: int, seed: int) -> Learner:
+    """The learner of that name; of horizon and seed it is told what it takes."""
+    kind: Callable[..., Learner] = learner_class(name)
+    told = mdp if learner_class(name).knows == "dynamics" else mdp.skeleton
+    takes = signature(kind).parameters
+    given = {key: value for key, value in (("horizon", horizon), ("seed", seed)) if key in takes}
+    return kind(told, **given, **options)
+
+
+def guarantees(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
+    """A row for every learner, of games of up to so many episodes."""
+    grid = horizons(min(episodes, LONGEST))
+    for contender in shown(contenders(), "learners"):
+        yield guarantee(contender, grid, seed)
+
+
+def guarantee(contender: Contender, grid: Sequence[int], seed: int) -> Row:
+    """The bound against the largest mean regret at the last horizon; and how the two grow."""
+    mdp, T = world(), grid[-1]
+    bound = [contender.make(mdp, horizon, seed).bound(horizon) for horizon in grid]
+    games = list(GAMES)[: MEETS[contender.make(mdp, T, seed).assumes]]
+    regret = np.array([[mean_regret(contender, mdp, GAMES[game], t, seed) for game in games] for t in grid])
+    worst = regret.max(axis=1)
+    exponent, error = fitted(grid, worst.tolist())
+    played = games[int(regret[-1].argmax())]
+    beside = f"grows as T^{exponent:.2f} ± {error:.2f}"
+    text = f"{contender.title}: mean R in {SEEDS} games, T = {T:,}; the worst of {len(games)} kinds: {played}"
+    row = bounded(mdp.skeleton, "Other learners", text, float(worst[-1]), bound[-1], T, beside)
+    notes = [row.basis, contender.note]
+    if bound[-1] < bounds.trivial(mdp.skeleton, T):
+        claimed, _ = fitted(grid, bound)
+        sure = least_exponent(exponent, error, len(grid)) > claimed
+        # An exponent above the bound's that so few horizons cannot tell from it is no success, and is not shown as one.
+        unsure = ", not surely less" if exponent > claimed and not sure else ""
+        notes.insert(1, f"as T^{claimed:.2f}{unsure}")
+        row = replace(row, holds=row.holds and not sure)
+    return replace(row, basis=", ".join(filter(None, notes)))
+
+
+def mean_regret(contender: Contender, mdp: MDP, game: Game, T: int, seed: int) -> float:
+    """Over the seeds, against the best fixed policy in hindsight, which is exact."""
+    seeds, sk = range(seed, seed + SEEDS), mdp.skeleton
+    return float(np.mean([play(mdp, game(sk, s), contender.make(mdp, T, s), T, seed=s).regret for s in seeds]))

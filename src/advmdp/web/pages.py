@@ -1,0 +1,55 @@
+"""HTML pages that need nothing else, with a content security policy that admits their own script only; tables."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+
+__all__ = ["row", "table", "whole_page"]
+
+
+def whole_page(folder: str, title: str, about: str, summary: str, data: str, **parts: str) -> str:
+    """A page that asks for nothing: its sections, script and additional style are in the package's ``folder``.
+
+    ``parts`` are what the sections leave open; ``title`` is text, the others HTML, and ``data`` is JSON for the script.
+    """
+    shared = files("advmdp.web") / "page"
+    package, _, name = folder.rpartition(".")
+    own = files(package) / name
+    style = (shared / "page.css").read_text("utf-8")
+    style += (own / "page.css").read_text("utf-8") if (own / "page.css").is_file() else ""
+    script = (own / "page.js").read_text("utf-8")
+    return Template((shared / "frame.html").read_text("utf-8")).substitute(
+        title=escape(title), about=about, summary=summary, data=data, style=style, style_hash=_hash(style),
+        script=script, script_hash=_hash(script),
+        body=Template((own / "page.html").read_text("utf-8")).substitute(parts),
+    )  # fmt: skip
+
+
+def _hash(text: str) -> str:
+    """By which a content security policy admits a style or a script, and no other."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def row(first: str, cells: Iterable[object], second: str = "") -> str:
+    """A row of a table, in HTML: its head, perhaps a second text, and numbers."""
+    more = f'<td class="text">{second}</td>' if second else ""
+    rest = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row" class="text">{first}</th>{more}{rest}</tr>'
+
+
+def table(
+    head: Sequence[str], body: Sequence[str], caption: str, setting: int | None = None, texts: int = 1
+) -> str:  # fmt: skip
+    """A table that scrolls where it is too wide, by keyboard too; the first columns are text."""
+    cells = "".join(
+        f'<th scope="col"{" class=text" if i < texts else ""}>{escape(name)}</th>' for i, name in enumerate(head)
+    )
+    only = "" if setting is None else f' data-setting="{setting}"'
+    shown = escape(caption)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{shown}"{only}><table>'
+        f"<caption>{shown}</caption><thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    )

@@ -1,0 +1,73 @@
+"""The packages and the direction of imports between them: each imports only packages that come before it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tools.source_map import PACKAGES, first_sentence
+
+import advmdp as am
+
+SOURCE = Path(am.__file__).parent
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
+
+
+def imported(path: Path, lazily: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything of this library that a file imports, in functions and strings too."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree) if lazily else tree.body:
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports here are absolute"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("advmdp."):
+            yield node.lineno, node.value  # what is imported by its name in a string
+
+
+def test_every_package_has_its_place():
+    found = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert found == set(PACKAGES)
+    loose = {path.name for path in SOURCE.glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_imports_point_to_packages_below(path: Path):
+    own = PACKAGES.index(path.relative_to(SOURCE).parts[0])
+    wrong = []
+    for line, name in imported(path):
+        parts = name.split(".")
+        if parts[0] != "advmdp" or parts[1:2] == ["__version__"]:
+            continue
+        if len(parts) < 2 or parts[1] not in PACKAGES or PACKAGES.index(parts[1]) > own:
+            wrong.append(f"line {line}: {name}")
+    assert wrong == []
+
+
+def test_no_modules_import_each_other():
+    """At the top of their files; a function may import from its own package what imports its module."""
+    known = {}
+    for path in MODULES:
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        known[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+
+    def target(name: str) -> str:
+        while name not in known and "." in name:
+            name = name.rpartition(".")[0]
+        return name
+
+    left = {}
+    for name, path in known.items():
+        needs = {target(one) for _, one in imported(path, lazily=False)} & known.keys()
+        left[name] = {one for one in needs if one != name and not name.startswith(f"{one}.")}
+    while done := [name for name, needs in left.items() if not needs & left.keys()]:
+        for name in done:
+            del left[name]
+    assert sorted(left) == []
+
+
+def test_every_file_says_what_belongs_in_it():
+    for path in SOURCE.rglob("*.py"):
+        assert first_sentence(path).endswith("."), f"{path}: {first_sentence(path)}"
