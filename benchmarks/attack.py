@@ -102,12 +102,12 @@ def small(console: Console, total: int = 10**6, size: int = 500) -> None:
 
 
 def values(out: Path | None = None, batches: int = 90, size: int = 60) -> NDArray[np.float64]:
-    """A row for each problem: the value of its answer, its gap, whether it was refused or infeasible."""
+    """A row for each problem: the value of its answer, its gap, whether there is one, and whether it is infeasible."""
     rows = []
     for number in range(batches):
         problems, sk = drawn(number, size)
         answers = attack(problems, am.Projector(sk).project)
-        rows.append(np.transpose([answers.verdict.value, answers.gap, answers.refused, answers.infeasible]))
+        rows.append(np.transpose([answers.verdict.value, answers.gap, answers.solved, answers.infeasible]))
     found = np.concatenate(rows).astype(np.float64)
     if out is not None:
         np.save(out, found)
@@ -130,9 +130,9 @@ def planted(console: Console) -> None:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(Path.cwd())])}
             command = [sys.executable, "-W", "ignore", "-m", "benchmarks.attack", f"{folder}/values.npy"]
             subprocess.run(command, env=environment, check=True)
-            value, gap, refused, infeasible = np.load(f"{folder}/values.npy").T
-        wrong = (refused == 0) & (~(value - gap <= right[:, 0] + 1e-12 * np.abs(right[:, 0])) | (infeasible == 1))
-        table.add_row(words, f"{len(right):,}", f"{int(refused.sum()):,}", f"{int(wrong.sum()):,}")
+            value, gap, solved, infeasible = np.load(f"{folder}/values.npy").T
+        wrong = (solved == 1) & (~(value - gap <= right[:, 0] + 1e-12 * np.abs(right[:, 0])) | (infeasible == 1))
+        table.add_row(words, f"{len(right):,}", f"{int((right[:, 2] > solved).sum()):,}", f"{int(wrong.sum()):,}")
     console.print(
         table, "claimed: none wrong and certified; where nothing is refused, the solver mends the error itself\n"
     )

@@ -238,6 +238,8 @@ def row_violation(problems: Problems, q: Array) -> Array:
 class Answers:
     """What the library made of problems, and what the oracle says of it. Lists of problems by their numbers."""
 
+    solved: Array
+    """Problems that have an answer."""
     refused: Array
     """Feasible problems for which it raised."""
     wrong: Array
@@ -273,4 +275,4 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     infeasible = solved & ((verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart | stray)
     vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
     wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
-    return Answers(~solved & feasible, wrong, infeasible, gap, verdict, iterations)
+    return Answers(solved, ~solved & feasible, wrong, infeasible, gap, verdict, iterations)
