@@ -14,7 +14,7 @@ from rich.table import Table
 
 import advmdp as am
 from advmdp.cli.warm import made
-from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.learners.registry import LEARNERS
 from benchmarks.learning import HORIZON, episode_time
 from benchmarks.peers import World
 from benchmarks.projection import SIZES, dense
@@ -29,7 +29,7 @@ def main(console: Console) -> None:
         table.add_column(column, justify="right" if column in STANDARD else "left")
     worlds = {size: dense(*SIZES[size]) for size in STANDARD}
     for name in LEARNERS:
-        kind = learner_class(name)
+        kind = LEARNERS[name]
         times = [f"{our_time(name, worlds[size]) * 1e6:,.1f}" for size in STANDARD]
         table.add_row(name, kind.knows, kind.sees, *times)
     table.add_section()

@@ -300,9 +300,9 @@ def test_estimates_of_uobreps_are_optimistic() -> None:
     sk, losses = DENSE.skeleton, am.losses.Stochastic(DENSE.skeleton, seed=5, noise=0.5)
     learner = am.UOBREPS(sk, 10_000, eta=0.05, gamma=0.02, confidence_scale=0.15)
     told(learner, DENSE, losses, 300)
-    assert (learner.rows.upper < 0.9).mean() > 0.2  # the boxes bite, and hold the truth
-    assert ((learner.rows.lower <= DENSE.transition) & (DENSE.transition <= learner.rows.upper)).all()
-    upper = am.upper_occupancy(sk, learner.policy, learner.rows)
+    assert (learner.row_set.upper < 0.9).mean() > 0.2  # the boxes bite, and hold the truth
+    assert ((learner.row_set.lower <= DENSE.transition) & (DENSE.transition <= learner.row_set.upper)).all()
+    upper = am.upper_occupancy(sk, learner.policy, learner.row_set)
     true = np.add.reduceat(am.occupancy(DENSE, learner.policy), sk.transition_ptr[:-1])
     state, loss, mean = learner.state(), losses.at(300), np.zeros(sk.num_transitions)
     policy = np.array(learner.policy)

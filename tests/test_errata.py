@@ -174,12 +174,12 @@ def test_4_the_learner_projects_onto_the_set_of_the_epoch_to_come() -> None:
     learner, losses = am.UCOREPS(sk, horizon=100, eta=eta, confidence_scale=0.1), am.losses.Stochastic(sk, seed=0)
     ends = 0
     for t in range(40):
-        before, old = learner.rows, np.array(learner.log_q)
+        before, old = learner.row_set, np.array(learner.log_q)
         learner.update(mdp.sample(learner.policy, rng), losses.at(t))
-        if learner.rows is not before:
+        if learner.row_set is not before:
             ends += 1
-            q = {rows: am.project(sk, old - eta * losses.at(t), rows).q for rows in (learner.rows, before)}
-            assert learner.q == pytest.approx(q[learner.rows], abs=1e-12)
+            q = {rows: am.project(sk, old - eta * losses.at(t), rows).q for rows in (learner.row_set, before)}
+            assert learner.q == pytest.approx(q[learner.row_set], abs=1e-12)
             assert ends < 10 or np.abs(learner.q - q[before]).max() > 1e-6
     assert ends > 10
 
@@ -188,7 +188,7 @@ def test_5_the_learner_leaves_pairs_without_visits_unconstrained() -> None:
     mdp = am.MDP.random([1, 4, 4, 1], 3, seed=1)
     learner = am.UCOREPS(mdp.skeleton, horizon=10, confidence_scale=1e-3)
     learner.update(mdp.sample(learner.policy, np.random.default_rng(0)), np.zeros(mdp.skeleton.num_transitions))
-    radius = learner.rows.bounds(mdp.skeleton).radius
+    radius = learner.row_set.bounds(mdp.skeleton).radius
     assert np.array_equal(radius >= 2.0, learner.counts.visits == 0)
 
 

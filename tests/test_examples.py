@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import advmdp as am
-from advmdp.learners.base import LEARNERS
+from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios.comparing import compare, part, picture
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -25,7 +25,8 @@ from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store
 from advmdp.game import checkpoint, match
-from advmdp.learners.base import LEARNERS, Learner
+from advmdp.learners.base import Learner
+from advmdp.learners.registry import LEARNERS
 from tests.damage import altered, as_of_version_1, contents, damaged, forge, odd_array, unsealed
 from tests.stores import here, make_store, small_spec
 from tests.test_learners import VARIANTS, ids, make

@@ -10,21 +10,22 @@ import pytest
 import advmdp as am
 from advmdp.cli.warm import made
 from advmdp.core.streams import stream_key, uniforms
-from advmdp.learners.base import LEARNERS, Learner, fitting, learner_class
+from advmdp.learners.base import Learner
 from advmdp.learners.episode import make_block
+from advmdp.learners.registry import LEARNERS, fitting
 from advmdp.model.dynamics import known_dynamics
 
 DENSE = am.MDP.random([1, 3, 3, 1], 2, seed=0)
 SPARSE = am.MDP.random([1, 4, 6, 4, 1], 3, seed=0, branching=2)
 EITHER = ("OREPS", "UCRL2", "REGAL", "UCBVI", "Uniform")
 VARIANTS = [*((name, None) for name in LEARNERS), *((name, "bandit") for name in EITHER)]
-BANDITS = [(name, kind) for name, kind in VARIANTS if kind == "bandit" or learner_class(name).sees == "bandit"]
+BANDITS = [(name, kind) for name, kind in VARIANTS if kind == "bandit" or LEARNERS[name].sees == "bandit"]
 GUARANTEED = [variant for variant in VARIANTS if variant[0] not in ("Uniform", "FollowLeader", "ReplayLast")]
 
 
 def make(name: str, feedback: str | None, told: am.MDP | am.Skeleton, horizon: int = 60) -> Learner:
     """With the theory's parameters, made of what it may know."""
-    kind = learner_class(name)
+    kind = LEARNERS[name]
     told = told.skeleton if kind.knows == "skeleton" and isinstance(told, am.MDP) else told
     takes = inspect.signature(kind).parameters
     given = {"horizon": horizon} if "horizon" in takes else {}
@@ -37,7 +38,7 @@ def ids(variant: object) -> str:
 
 @pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
 def test_every_learner_keeps_the_promises_of_learners(name: str, feedback: str | None) -> None:
-    am.testing.check_learner(lambda told: make(name, feedback, told), knows=learner_class(name).knows)
+    am.testing.check_learner(lambda told: make(name, feedback, told), knows=LEARNERS[name].knows)
 
 
 @pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
@@ -60,7 +61,7 @@ def test_blocks_and_single_episodes_give_the_same_account(
 ) -> None:
     losses = am.losses.Switching(SPARSE.skeleton, period=4, seed=3)
     fast = am.play(SPARSE, losses, make(name, feedback, SPARSE), 60, seed=5)
-    monkeypatch.setattr(learner_class(name), "compiled", property(lambda self: False))
+    monkeypatch.setattr(LEARNERS[name], "compiled", property(lambda self: False))
     slow = am.play(SPARSE, losses, make(name, feedback, SPARSE), 60, seed=5)
     assert fast.curve.equals(slow.curve)
     assert fast.learner.policy.tobytes() == slow.learner.policy.tobytes()
@@ -112,7 +113,7 @@ def test_a_learner_that_sees_the_whole_loss_would_be_spoilt_by_that(name: str, f
 def test_play_hands_over_the_losses_along_the_path(
     name: str, feedback: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind, handed = learner_class(name), []
+    kind, handed = LEARNERS[name], []
     real = kind.update
 
     def spy(self: Learner, trajectory: am.Trajectory, loss: np.ndarray) -> None:
@@ -142,7 +143,7 @@ def test_a_bandit_learner_refuses_anything_but_a_loss_for_each_step(loss: object
 
 
 def test_declarations_are_those_of_the_algorithms() -> None:
-    told = {name: (kind.knows, kind.sees, kind.optimises) for name in LEARNERS if (kind := learner_class(name))}
+    told = {name: (kind.knows, kind.sees, kind.optimises) for name in LEARNERS if (kind := LEARNERS[name])}
     known = {name for name, (knows, _, _) in told.items() if knows == "dynamics"}
     assert known == {"OREPS", "MDPE", "LazyFPL", "OSSP", "MDPEXP3"}
     assert {name for name, (_, sees, _) in told.items() if sees == "bandit"} == {"UOBREPS", "OSSP", "MDPEXP3"}
@@ -218,9 +219,9 @@ def test_games_that_grant_enough_are_played() -> None:
             am.play(DENSE, losses, make(name, feedback, DENSE, 3), 3, feedback="bandit", dynamics="unknown")
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if learner_class(name).optimises == "total"])
+@pytest.mark.parametrize("name", [name for name in LEARNERS if LEARNERS[name].optimises == "total"])
 def test_a_criterion_it_can_not_optimise_is_refused(name: str) -> None:
-    kind, takes = learner_class(name), inspect.signature(learner_class(name)).parameters
+    kind, takes = LEARNERS[name], inspect.signature(LEARNERS[name]).parameters
     told = DENSE if kind.knows == "dynamics" else DENSE.skeleton
     given = {"horizon": 5} if "horizon" in takes else {}
     with pytest.raises(am.InputError, match=r"TotalLoss\(\), all it can optimise, or .*UCOREPS"):
@@ -245,7 +246,7 @@ def test_what_is_suggested_gets_by_on_the_same_feedback() -> None:
 
 @pytest.mark.parametrize("name", ["FPOP", "UCRL2", "REGAL", "UCBVI", "UOBREPS"])
 def test_those_that_must_not_know_them_are_not_told(name: str) -> None:
-    kind = learner_class(name)
+    kind = LEARNERS[name]
     given = {"horizon": 5} if "horizon" in inspect.signature(kind).parameters else {}
     with pytest.raises(am.InputError, match="mdp.skeleton is one"):
         kind(DENSE, **given)
@@ -401,7 +402,7 @@ def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
 ])  # fmt: skip
 def test_those_whose_bounds_promise_nothing_yet_do_learn(name: str, options: dict) -> None:
     """With practical parameters, for stochastic losses: a tenth of what playing at random costs, and sublinear."""
-    kind, takes = learner_class(name), inspect.signature(learner_class(name)).parameters
+    kind, takes = LEARNERS[name], inspect.signature(LEARNERS[name]).parameters
     told = DENSE if kind.knows == "dynamics" else DENSE.skeleton
 
     def regret(T: int) -> float:
@@ -441,7 +442,7 @@ BEYOND = "has learned from .* episodes, and was made for 6: its guarantee does n
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in LEARNERS if "horizon" in inspect.signature(learner_class(name)).parameters]
+    "name", [name for name in LEARNERS if "horizon" in inspect.signature(LEARNERS[name]).parameters]
 )
 @pytest.mark.parametrize("how", ["in blocks", "one by one"])
 def test_a_learner_warns_once_when_it_is_played_beyond_its_horizon(name: str, how: str) -> None:

@@ -111,7 +111,7 @@ def test_capped_values_stay_optimistic_where_the_cap_is_right() -> None:
         (lambda sk: am.optimistic_response(sk, np.zeros(2), am.Point(np.ones(6))), "loss"),
         (lambda sk: am.optimistic_response(sk, np.full(6, np.nan), am.Point(np.ones(6))), "loss at"),
         (lambda sk: am.optimistic_response(sk, np.zeros(6), am.Box(np.zeros(6), np.ones(6)), -1.0), "span"),
-        (lambda sk: am.optimistic_response(sk, np.zeros(6), np.ones(6)), "rows"),
+        (lambda sk: am.optimistic_response(sk, np.zeros(6), np.ones(6)), "row_set"),
         (lambda sk: am.upper_occupancy(sk, np.ones(3), am.Box(np.zeros(6), np.ones(6))), "policy"),
         (lambda sk: am.upper_occupancy("sk", np.ones(3), am.Box(np.zeros(6), np.ones(6))), "skeleton"),
     ],

@@ -120,7 +120,7 @@ def test_the_learners_own_sets_are_the_ones_that_are_checked() -> None:
             learner.update(WORLD.sample(learner.policy, rng), am.losses.Stochastic(sk).at(t))
         checked = kind.make(sk, learner.counts, np.log(100 * 4 * 2 / 0.2), 1.0)
         for name in ("center", "radius", "lower", "upper"):
-            assert np.array_equal(getattr(checked, name, None), getattr(learner.rows, name, None))
+            assert np.array_equal(getattr(checked, name, None), getattr(learner.row_set, name, None))
 
 
 @pytest.mark.parametrize(("k", "runs"), [(0, 10), (7, 10), (950, 1000)])

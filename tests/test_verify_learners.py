@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import advmdp as am
-from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.learners.registry import LEARNERS
 from advmdp.verify import games as verify_games
 from advmdp.verify import learners as verify_learners
 from advmdp.verify.learners import Contender, contenders, guarantee, guarantees
@@ -34,7 +34,7 @@ def test_every_learner_with_a_guarantee_has_its_row() -> None:
     """Both kinds of feedback where there are two; and those that are left out have no bound, or the theorems'."""
     expected = []
     for name in LEARNERS:
-        kind: Any = learner_class(name)
+        kind: Any = LEARNERS[name]
         if name == "UCOREPS" or (name in verify_learners.ELSEWHERE and kind(WORLD.skeleton).bound(1) == inf):
             continue
         expected += [f"{name}, full", f"{name}, bandit"] if kind.sees == "full or bandit" else [name]
@@ -99,7 +99,7 @@ def test_losses_are_such_as_the_guarantee_is_about(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("title", NAMED)
 def test_a_bound_that_is_broken_fails(monkeypatch: pytest.MonkeyPatch, title: str) -> None:
     """A thousandth of T^0.9: no learner is that good, and its growth is not what fails."""
-    kind: Any = learner_class(title.partition(",")[0])
+    kind: Any = LEARNERS[title.partition(",")[0]]
     monkeypatch.setattr(kind, "bound", lambda self, T: 1e-3 * T**0.9)
     row = guarantee(NAMED[title], [1000, 1500, 2000], 0)
     assert not row.holds

@@ -21,11 +21,10 @@ from .criteria import TotalLoss as TotalLoss
 from .criteria import WorstCase as WorstCase
 from .criteria import criterion_from as criterion_from
 from .experiments.results import Results as Results
-from .game.play import Game as Game
 from .game.play import play as play
+from .game.result import Game as Game
 from .learners import bounds as bounds
 from .learners.base import Learner as Learner
-from .learners.base import load_learner as load_learner
 from .learners.baselines import FollowLeader as FollowLeader
 from .learners.baselines import ReplayLast as ReplayLast
 from .learners.baselines import Uniform as Uniform
@@ -36,6 +35,8 @@ from .learners.mdp_exp3 import MDPEXP3 as MDPEXP3
 from .learners.o_reps import OREPS as OREPS
 from .learners.ossp import OSSP as OSSP
 from .learners.regal import REGAL as REGAL
+from .learners.registry import load_learner as load_learner
+from .learners.registry import make_learner as make_learner
 from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .learners.ucbvi import UCBVI as UCBVI
 from .learners.ucrl2 import UCRL2 as UCRL2

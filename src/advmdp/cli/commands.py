@@ -17,8 +17,6 @@ from advmdp.core.errors import AdvMDPError, InputError
 if TYPE_CHECKING:
     from advmdp.experiments.engines.local import Engine
 
-__all__ = ["app"]
-
 
 class EngineName(StrEnum):
     """Who plays the runs of an experiment."""

@@ -25,8 +25,6 @@ from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response, occupancy
 from advmdp.model.policy import uniform_policy
 
-__all__ = ["draw", "make_spec", "run", "world"]
-
 LAYERS, ACTIONS, CONCENTRATION = [1, 5, 5, 5, 5, 1], 4, 0.3
 SEEDS = 5
 

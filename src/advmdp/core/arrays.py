@@ -13,24 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.errors import InputError
 
-__all__ = [
-    "LARGEST",
-    "MOST",
-    "FloatArray",
-    "Scalar",
-    "check_like",
-    "exact_floats",
-    "expect",
-    "floats",
-    "fraction",
-    "frozen",
-    "integers",
-    "is_number",
-    "owned",
-    "real",
-    "whole",
-]
-
 FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")

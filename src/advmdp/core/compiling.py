@@ -36,8 +36,6 @@ from numba.np.ufunc.parallel import threading_layer
 
 from advmdp.core.errors import AdvMDPError
 
-__all__ = ["check_threads", "compiled", "kept_on_disk"]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 PARALLEL = b"numba_parallel_for"
 """What code with a parallel loop calls."""

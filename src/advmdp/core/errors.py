@@ -5,11 +5,6 @@ Every error of this library is an :class:`AdvMDPError`.  Those about bad input a
 no error but voids a promise is an :class:`AdvMDPWarning`.
 """
 
-__all__ = [
-    "AdvMDPError", "AdvMDPWarning", "CheckpointError", "EmptySetError", "InputError", "ModelError", "ProjectionError",
-    "StorageError",
-]  # fmt: skip
-
 
 class AdvMDPError(Exception):
     """The root of all errors of this library."""

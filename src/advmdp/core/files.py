@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from advmdp.core.errors import InputError, StorageError
 
-__all__ = ["path_of", "read_archive", "read_table", "table_bytes", "write_archive", "write_bytes"]
-
 ABOUT = "about"
 SEAL = b"advmdp sha256 "
 """What stands before the checksum at the end of an archive."""

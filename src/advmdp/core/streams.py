@@ -21,8 +21,6 @@ from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 
-__all__ = ["WORDS", "Key", "counts_of", "generator", "philox", "place", "stream_key", "to_uniform", "uniforms"]
-
 Key = NDArray[np.uint64]
 
 WORDS = 4

@@ -1,7 +1,5 @@
 """Numbers and counts as people read them."""
 
-__all__ = ["exact", "number", "plural"]
-
 
 def number(value: float | None) -> str:
     """Three digits or more, thousands apart; a dash for nothing."""

@@ -18,18 +18,6 @@ from advmdp.core.errors import InputError
 from advmdp.criteria.terms import KINDS, RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
 from advmdp.model.skeleton import Skeleton
 
-__all__ = [
-    "Criterion",
-    "Risk",
-    "Tabled",
-    "TotalLoss",
-    "WeightedSum",
-    "WorstCase",
-    "checked",
-    "criterion_from",
-    "weight_of",
-]
-
 
 class Criterion(ABC):
     """f^C(q; l), convex in q.  A loss is (n,), or (n, d) for d losses at once, n the number of transitions."""
@@ -131,10 +119,10 @@ class Tabled(Criterion):
         expect(Skeleton, sk, "skeleton")
         kind, alpha, c = self._term
         with np.errstate(over="ignore"):
-            of_total = alpha * c * np.float64(sk.num_layers) ** (c - 1.0)
+            of_total = alpha * c * np.float64(sk.num_steps) ** (c - 1.0)
         bound = of_total + (1.0 - alpha) * (1.0 if kind == RISK_LEMMA else c)
         if not np.isfinite(bound):
-            raise InputError(f"{self!r}", f"c L^(c-1) with L = {sk.num_layers}, which is no float", "a smaller c")
+            raise InputError(f"{self!r}", f"c L^(c-1) with L = {sk.num_steps}, which is no float", "a smaller c")
         return float(bound)
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 
-__all__ = ["KINDS", "RISK", "RISK_LEMMA", "TOTAL", "WORST", "evaluate_terms"]
-
 KINDS = ("total", "worst", "risk", "risk_lemma")
 """What the kinds of terms are called in descriptions; a kind is its place here."""
 TOTAL, WORST, RISK, RISK_LEMMA = range(4)

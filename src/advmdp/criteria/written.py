@@ -15,8 +15,6 @@ from advmdp.model.skeleton import Skeleton
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["Composite", "CvxpyCriterion", "FunctionCriterion"]
-
 Bound = float | Callable[[Skeleton], float]
 Of = Callable[[FloatArray, FloatArray], ArrayLike]
 

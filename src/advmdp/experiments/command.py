@@ -17,10 +17,9 @@ from advmdp.experiments.runner import check, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import PARTS, read_spec
 from advmdp.experiments.store import Store
-from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.learners.parameters import parameter_names
+from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios import SCENARIOS, scenario_parameters
-
-__all__ = ["catalogue", "plan", "play"]
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "learners": tuple(LEARNERS),
@@ -112,10 +111,8 @@ def _learners() -> Table:
     widths = {"name": len("FollowLeader"), "sees": len("full or"), "parameters": len("confidence_scale,")}
     for column in ("name", "what it is", "knows", "sees", "criteria", "parameters"):
         table.add_column(column, width=widths.get(column))  # so that names are never cut
-    for name in LEARNERS:
-        kind = learner_class(name)
-        hidden = ("skeleton", "mdp", "criterion", "threads")
-        takes = ", ".join(p for p in inspect.signature(kind).parameters if p not in hidden)
+    for name, kind in LEARNERS.items():
+        takes = ", ".join(parameter_names(kind))
         table.add_row(name, _first_line(kind), kind.knows, kind.sees, kind.optimises, takes)
     return table
 
@@ -149,7 +146,7 @@ def _value(default: object) -> str:
 def _documented(group: str, name: str) -> object:
     """What says in its first line what the thing is."""
     if group == "learners":
-        return learner_class(name)
+        return LEARNERS[name]
     return import_module(SCENARIOS[name]) if group == "scenarios" else PARTS[TABLES[group]][name]
 
 

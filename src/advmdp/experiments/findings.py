@@ -8,8 +8,6 @@ import polars as pl
 from advmdp.core.wording import number, plural
 from advmdp.experiments.results import SETTING, Results
 
-__all__ = ["findings", "setting_name"]
-
 SMALL = 0.05
 """Shares of the regret below this need not be spoken of."""
 SAME = 1e-12

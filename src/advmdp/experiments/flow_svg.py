@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray
 from advmdp.plot.flows import GAP, bands, bars
 
-__all__ = ["flow_svg", "shared_flow"]
-
 WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
 STEP = 90
 """The least width of a step: pictures of many steps are wider."""

@@ -39,8 +39,6 @@ from advmdp.model.expansion import time_expand
 from advmdp.model.mdp import MDP
 from advmdp.scenarios import make_scenario, scenario_packages
 
-__all__ = ["World", "make_criterion", "make_losses", "make_world", "packages_of"]
-
 WORLD: TypeAdapter[Any] = TypeAdapter(WorldSpec)
 
 
@@ -145,7 +143,8 @@ def _expanded(world: ExpandedWorld) -> MDP:
 
 
 def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
-    from advmdp.integrations.gymnasium import make_environment, tabular_model
+    from advmdp.integrations.gymnasium import tabular_model
+    from advmdp.model.gymnasium_tables import make_environment
 
     model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
     return World(model.mdp, lambda seed: model.losses)

@@ -27,8 +27,6 @@ from advmdp.web.pages import row as row_of
 from advmdp.web.pages import table as table_of
 from advmdp.web.pages import whole_page
 
-__all__ = ["write_report"]
-
 NAME = "report.html"
 LEVEL = 0.95
 MOST_FLOW = 3_000_000

@@ -26,8 +26,6 @@ from advmdp.experiments.store import INDEX, RUNS, state_of
 from advmdp.game.ledger import marks
 from advmdp.model.tables import TOLERANCE
 
-__all__ = ["Results"]
-
 AGAIN = " (delete the folder of the run, and --resume plays it again)"
 LONGEST = 500
 """Characters of an error that are kept."""

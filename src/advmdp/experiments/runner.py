@@ -18,8 +18,6 @@ from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store, place
 from advmdp.game.play import SECONDS, play
 
-__all__ = ["Estimate", "Summary", "estimate", "run_experiment"]
-
 SAMPLE = 200
 """Episodes of each kind of run that an estimate plays."""
 ROW, FLOW_ROW = 80, 40

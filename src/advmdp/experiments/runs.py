@@ -15,7 +15,6 @@ A run has a folder of its own, readable by anything that reads Parquet and JSON:
 """
 
 import hashlib
-import inspect
 import json
 import platform
 import shutil
@@ -38,13 +37,14 @@ from advmdp.core.files import table_bytes, write_bytes
 from advmdp.criteria import Criterion
 from advmdp.experiments import making
 from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
-from advmdp.game.play import SECONDS, Game, play
-from advmdp.learners.base import Learner, learner_class
+from advmdp.game.play import SECONDS, play
+from advmdp.game.result import Game
+from advmdp.learners.base import Learner
+from advmdp.learners.parameters import parameter_names
+from advmdp.learners.registry import LEARNERS, make_learner
 from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
-
-__all__ = ["Run", "play_run", "runs_of"]
 
 FORMAT = 1
 MANIFEST, CURVE, FLOW, CHECKPOINT, TRACEBACK = (
@@ -94,7 +94,7 @@ class Run:
     @property
     def learner_parameters(self) -> dict[str, Any]:
         """Those of the spec; a horizon or a seed that the learner takes and the spec left open is the run's."""
-        takes = inspect.signature(learner_class(self.learner.name)).parameters
+        takes = parameter_names(LEARNERS[self.learner.name])
         open_ones = {"horizon": self.horizon, "seed": self.seed}
         given = {name: value for name, value in open_ones.items() if name in takes}
         return given | self.learner.parameters
@@ -134,12 +134,9 @@ class Run:
 
     def make_learner(self, mdp: MDP) -> Learner:
         """The learner, which optimises the criterion if it can, and else the total loss."""
-        kind = learner_class(self.learner.name)
-        parameters = self.learner_parameters
-        able = kind.optimises == "any" and parameters.get("feedback", "full") == "full"
-        told = mdp if kind.knows == "dynamics" else mdp.skeleton
-        make: Callable[..., Learner] = kind
-        return make(told, criterion=self.make_criterion() if able else None, **parameters)
+        name, parameters = self.learner.name, self.learner_parameters
+        able = LEARNERS[name].optimises == "any" and parameters.get("feedback", "full") == "full"
+        return make_learner(name, mdp, self.make_criterion() if able else None, **parameters)
 
 
 ADAPTERS: dict[str, TypeAdapter[Any]] = {

@@ -27,7 +27,6 @@ the spec.  What does not fit is an error that says where in the file, what was g
 """
 
 import hashlib
-import inspect
 import tomllib
 from collections.abc import Iterable, Sequence
 from math import isfinite
@@ -49,10 +48,9 @@ from pydantic_core import PydanticCustomError
 
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
-from advmdp.learners.base import LEARNERS, learner_class
+from advmdp.learners.parameters import parameter_names
+from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios import SCENARIOS, scenario_parameters
-
-__all__ = ["CriterionSpec", "LearnerSpec", "LossesSpec", "Spec", "WorldSpec", "read_spec"]
 
 Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, strict=True)]
@@ -254,9 +252,6 @@ class LearnerSpec(BaseModel):
         return self.label or self.name
 
 
-NOT_PARAMETERS = ("skeleton", "mdp", "criterion", "threads")
-
-
 def _seeds(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """A number of seeds stands for the first so many."""
     if isinstance(value, list | tuple):
@@ -333,8 +328,8 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
 def _check_parameters(spec: Spec, where: str) -> None:
     """Every parameter of a learner must be one of its constructor's, and of a scenario one that it takes."""
     for i, learner in enumerate(spec.learners):
-        takes = [p for p in inspect.signature(learner_class(learner.name)).parameters if p not in NOT_PARAMETERS]
-        _check_names(f"{where}, learners.{i}", learner.name, learner.parameters, takes)
+        takes = parameter_names(LEARNERS[learner.name])
+        _check_names(f"{where}, learners.{i}", learner.name, learner.parameters, list(takes))
     for i, world in enumerate(spec.worlds):
         if isinstance(world, ScenarioWorld):
             given = world.parameters | ({} if world.file is None else {"file": world.file})

@@ -23,8 +23,6 @@ from advmdp.core.files import path_of, table_bytes, write_bytes
 from advmdp.experiments.runs import CHECKPOINT, MANIFEST, TRACEBACK, Run, make_folder, tidy
 from advmdp.experiments.spec import Spec
 
-__all__ = ["State", "Store", "lock", "place", "state_of"]
-
 INDEX, RUNS = "experiment.json", "runs"
 State = Literal["finished", "failed", "interrupted", "new"]
 

@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["toml_text"]
-
 FIRST = ("name", "kind", "label", "horizons", "seeds", "worlds", "losses", "learners")
 """What people want to read first; the rest follows in the order it has."""
 

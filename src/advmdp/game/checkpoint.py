@@ -15,8 +15,6 @@ from advmdp.model.policy import checked_policy
 if TYPE_CHECKING:
     from advmdp.game.match import Match
 
-__all__ = ["load", "save"]
-
 KIND, VERSION = "game", 2
 AGAIN = " (delete it to begin again)"
 

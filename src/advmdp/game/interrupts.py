@@ -5,8 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["patient"]
-
 
 @contextmanager
 def patient() -> Iterator[Callable[[], bool]]:

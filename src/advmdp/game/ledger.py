@@ -25,8 +25,6 @@ from advmdp.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LINE", "Ledger", "curve", "marks"]
-
 PER_DECADE = 20
 LINE = {"episode", "loss", "believed", "projection_gap"}
 """What every line has; a game adds what it marks."""

@@ -24,26 +24,14 @@ from advmdp.learners.base import Learner
 from advmdp.learners.episode import checked_losses, make_block
 from advmdp.losses import Losses, Stochastic
 from advmdp.model.dynamics import known_dynamics
-from advmdp.model.mdp import MDP, Trajectory, sample_path
+from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
 from advmdp.planning.hindsight import Played, comparators, total_comparator
-
-__all__ = ["Match"]
 
 ENTRIES = 2**19
 """A block holds at most so many losses at once: 4 MB."""
 LONGEST = 8192
 """And at most so many episodes, so that progress shows and checkpoints are not far apart."""
-SECONDS = 20.0
-"""Between checkpoints."""
-PART = 2**20
-"""Bytes of a file of policies that are read at once."""
-LONGEST = 8192
-"""And at most so many episodes, so that progress shows and checkpoints are not far apart."""
-SECONDS = 20.0
-"""Between checkpoints."""
-PART = 2**20
-"""Bytes of a file of policies that are read at once."""
 
 
 class Match:
@@ -145,7 +133,7 @@ class Match:
             yield stop
 
     def _block(self, first: int, stop: int) -> None:
-        drawn = uniforms(self._key, first, stop - first, 2 * self.mdp.skeleton.num_layers)
+        drawn = uniforms(self._key, first, stop - first, 2 * self.mdp.skeleton.num_steps)
         if self.compiled:
             terms = self.criterion.terms
             assert terms is not None
@@ -168,7 +156,7 @@ class Match:
         loss = checked_losses(sk, self.losses.at(t, self.policies)[None], t)[0]
         paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
         believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
-        trajectory = self._trajectory(policy, drawn)
+        trajectory = self.mdp.sample_from(policy, drawn)
         total += loss.reshape(total.shape)
         seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
         learner.update(trajectory, frozen(seen))
@@ -182,21 +170,14 @@ class Match:
         if isinstance(self.policies, dict):
             self.policies.pop(t - self.losses.memory, None)
 
-    def _trajectory(self, policy: FloatArray, drawn: FloatArray) -> Trajectory:
-        sk, steps = self.mdp.skeleton, self.mdp.skeleton.num_layers
-        out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
-        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.mdp.transition, policy)
-        sample_path(*arrays, drawn, out.states, out.pairs, out.transitions)
-        return out
-
     def _mark(self) -> None:
         self.ledger.mark(**self.account())
 
     def account(self) -> dict[str, float]:
         """What a line of the ledger says of the learner, with the comparator where that costs next to nothing."""
         more = {"epochs": float(self.learner.epochs)}
-        if (rows := self.learner.rows) is not None:
-            more["radius"] = float(rows.radii(self.mdp.skeleton).mean())
+        if (row_set := self.learner.row_set) is not None:
+            more["radius"] = float(row_set.radii(self.mdp.skeleton).mean())
         if self.criterion == TotalLoss():
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
         return more
@@ -223,7 +204,7 @@ class Match:
         bounds = map(self._bound, (int(line["episode"]) for line in lines))
         known = zip(lines, values, gaps, bounds, strict=True)
         frame = curve([line | {"comparator": v, "comparator_gap": g, "bound": b} for line, v, g, b in known])
-        return Game(self.mdp, self.losses, self.learner, self.criterion, episodes, self.seed, frame, best)
+        return Game(episodes, self.seed, frame, best, self.mdp, self.losses, self.learner, self.criterion)
 
     @property
     def _bound(self) -> Callable[[int], float]:

@@ -21,11 +21,10 @@ from advmdp.game.checkpoint import load
 from advmdp.game.match import Match
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
-from advmdp.learners.base import Feedback, Learner, fitting
+from advmdp.learners.base import Feedback, Learner
+from advmdp.learners.registry import fitting
 from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
-
-__all__ = ["Game", "play"]
 
 SECONDS = 20.0
 """Between checkpoints."""

@@ -10,8 +10,6 @@ import numpy as np
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError, StorageError
 
-__all__ = ["PolicyLog"]
-
 PART = 2**20
 """Bytes of a file of policies that are read at once."""
 

@@ -10,17 +10,11 @@ from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import Comparator
 
-__all__ = ["Game"]
-
 
 @dataclass(frozen=True, eq=False)
-class Game:
-    """What was played, and the account of it."""
+class Outcome:
+    """What was paid in some episodes, and what the best fixed policy in hindsight would have paid."""
 
-    mdp: MDP
-    losses: Losses
-    learner: Learner
-    criterion: Criterion
     episodes: int
     seed: int
     curve: pl.DataFrame
@@ -32,15 +26,28 @@ class Game:
 
     @property
     def total_loss(self) -> float:
-        """The sum over episodes of the criterion under the true dynamics."""
+        """The sum over episodes of the criterion."""
         return float(self.curve["loss"][-1])
 
     @property
     def regret(self) -> float:
         return float(self.curve["regret"][-1])
 
-    def __repr__(self) -> str:
+    @property
+    def _paid(self) -> str:
         return (
-            f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: loss {self.total_loss:,.2f}, "
-            f"best fixed policy {self.comparator.value:,.2f}, regret {self.regret:+,.2f})"
+            f"loss {self.total_loss:,.2f}, best fixed policy {self.comparator.value:,.2f}, regret {self.regret:+,.2f}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Game(Outcome):
+    """What was played, and the account of it: criteria are exact, under the true dynamics."""
+
+    mdp: MDP
+    losses: Losses
+    learner: Learner
+    criterion: Criterion
+
+    def __repr__(self) -> str:
+        return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {self._paid})"

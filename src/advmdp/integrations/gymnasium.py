@@ -18,7 +18,6 @@ from math import inf
 from typing import Any, SupportsIndex
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
@@ -26,13 +25,14 @@ from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss
 from advmdp.game.ledger import Ledger, curve, marks
+from advmdp.game.result import Outcome
 from advmdp.learners.episode import checked_losses
 from advmdp.losses import Losses, Policies, Stochastic
-from advmdp.model.gymnasium_tables import UnrolledTable, make_environment, unrolled
+from advmdp.model.gymnasium_tables import UnrolledTable, unrolled
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
 from advmdp.model.policy import checked_policy
-from advmdp.planning.hindsight import Comparator, total_comparator
+from advmdp.planning.hindsight import total_comparator
 
 try:
     import gymnasium
@@ -40,8 +40,6 @@ try:
     from gymnasium.spaces import Discrete
 except ImportError:
     raise InputError("Gymnasium", "it is not installed", "it: pip install 'advmdp[gym]'") from None
-
-__all__ = ["Account", "AdversarialEnv", "TabularModel", "make_environment", "tabular_model"]
 
 
 class TabularModel(UnrolledTable):
@@ -77,39 +75,26 @@ class Priced(Losses):
         return f"Priced({self.inner!r})"
 
 
-def tabular_model(env: object, horizon: int) -> TabularModel:
-    """``horizon`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+def tabular_model(env: object, steps: int) -> TabularModel:
+    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
 
     The environment's own limit of steps is not looked at.
     """
-    return TabularModel(**vars(unrolled(env, horizon)))
+    return TabularModel(**vars(unrolled(env, steps)))
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
-    """What an agent in an :class:`AdversarialEnv` has paid, as :class:`advmdp.Game` says it of a learner."""
+class Account(Outcome):
+    """What an agent in an :class:`AdversarialEnv` has paid, as :class:`advmdp.Game` says it of a learner.
 
-    episodes: int
-    seed: int
-    curve: pl.DataFrame
-    """The columns of ``Game.curve``; nothing is guaranteed or projected, so the bound is infinite and gaps are 0."""
-    comparator: Comparator
-    """The best fixed policy in hindsight."""
+    Nothing is guaranteed or projected, so the bound of the curve is infinite and its gaps are 0.
+    """
+
     exact: bool
     """Whether episodes are entered with their expected loss, or with that of the path that was taken."""
 
-    @property
-    def total_loss(self) -> float:
-        return float(self.curve["loss"][-1])
-
-    @property
-    def regret(self) -> float:
-        return float(self.curve["regret"][-1])
-
     def __repr__(self) -> str:
-        kind, best = "expected" if self.exact else "sampled", self.comparator.value
-        paid = f"{kind} loss {self.total_loss:,.2f}, best fixed policy {best:,.2f}, regret {self.regret:+,.2f}"
-        return f"Account({self.episodes:,} episodes: {paid})"
+        return f"Account({self.episodes:,} episodes: {'expected' if self.exact else 'sampled'} {self._paid})"
 
 
 class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
@@ -170,7 +155,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         if chosen is not None:
             self._begin(chosen)
         elif self._loss is not None:
-            self._finish(self._paid + self.skeleton.num_layers - self._steps)
+            self._finish(self._paid + self.skeleton.num_steps - self._steps)
         self._state, self._steps, self._paid = 0, 0, 0.0
         return self._state, self._info()
 
@@ -188,7 +173,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         i = self._successor(int(sk.transition_ptr[p]), int(sk.transition_ptr[p + 1]))
         loss, self._state = float(self._loss[i]), int(sk.successor[i])
         self._steps, self._paid = self._steps + 1, self._paid + loss
-        info, over = self._info() | {"loss": loss}, self._steps == sk.num_layers
+        info, over = self._info() | {"loss": loss}, self._steps == sk.num_steps
         if over:
             self._finish(self._paid)
         return self._state, -loss, over, False, info
@@ -223,7 +208,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         sk, t, losses = self.skeleton, self._episode, self.losses
         if losses.episodes is not None and t >= losses.episodes:
             raise InputError("episodes", f"number {t + 1}", f"at most {losses.episodes}, as many as {losses!r} has")
-        self._drawn = uniforms(self._key, t, 1, 2 * sk.num_layers)[0]
+        self._drawn = uniforms(self._key, t, 1, 2 * sk.num_steps)[0]
         loss: FloatArray = checked_losses(sk, losses.at(t, self._policies)[None], t)[0].reshape(-1)
         if self.policy is not None:
             said = floats(self.policy(), "policy")

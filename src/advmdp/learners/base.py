@@ -15,51 +15,27 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from importlib import import_module
-from inspect import Parameter, signature
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
 from warnings import warn
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from advmdp.confidence import RowSet
-from advmdp.core.arrays import MOST, FloatArray, expect, whole
-from advmdp.core.errors import AdvMDPError, AdvMDPWarning, InputError
-from advmdp.core.files import read_archive, write_archive
-from advmdp.criteria import Criterion, TotalLoss, criterion_from
-from advmdp.learners.domains import episodes_of
+from advmdp.core.arrays import FloatArray, expect
+from advmdp.core.errors import AdvMDPWarning, InputError
+from advmdp.criteria import Criterion, TotalLoss
+from advmdp.learners.domains import State, episodes_of
 from advmdp.learners.episode import Block
+from advmdp.learners.parameters import parameter_names
+from advmdp.learners.saving import write_learner
 from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["LEARNERS", "Feedback", "Learner", "fitting", "learner_class", "load_learner"]
-
 Feedback = Literal["full", "bandit"]
-
-KIND, VERSION = "learner", 2
-
-LEARNERS = {
-    "UCOREPS": "advmdp.learners.uc_o_reps",
-    "OREPS": "advmdp.learners.o_reps",
-    "UOBREPS": "advmdp.learners.uob_reps",
-    "FPOP": "advmdp.learners.fpop",
-    "MDPE": "advmdp.learners.mdp_e",
-    "LazyFPL": "advmdp.learners.lazy_fpl",
-    "OSSP": "advmdp.learners.ossp",
-    "MDPEXP3": "advmdp.learners.mdp_exp3",
-    "UCRL2": "advmdp.learners.ucrl2",
-    "REGAL": "advmdp.learners.regal",
-    "UCBVI": "advmdp.learners.ucbvi",
-    "Uniform": "advmdp.learners.baselines",
-    "FollowLeader": "advmdp.learners.baselines",
-    "ReplayLast": "advmdp.learners.baselines",
-}
-"""The learners of this library, and where they live."""
-
 
 DECLARED = {
     "knows": ("skeleton", "dynamics"),
@@ -94,7 +70,7 @@ class Learner(ABC):
     ) -> None:
         name = type(self).__name__
         if self.knows == "dynamics" and isinstance(told, Skeleton):
-            others = fitting(feedback or self.sees, knows="skeleton")
+            others = _fitting(feedback or self.sees, knows="skeleton")
             raise InputError(name, "a Skeleton", f"an MDP, whose dynamics it must be told; {others} need not be")
         self.mdp = expect(MDP, told, "mdp") if self.knows == "dynamics" else None
         """The world it was told of, for learners that know the dynamics."""
@@ -103,7 +79,7 @@ class Learner(ABC):
         self.feedback: Feedback = _feedback(self, feedback)
         """What it is told of the losses."""
         if self.criterion != TotalLoss() and (self.optimises == "total" or self.feedback == "bandit"):
-            others = fitting("full", self.knows, "any")
+            others = _fitting("full", self.knows, "any")
             raise InputError(name, f"criterion {self.criterion!r}", f"TotalLoss(), all it can optimise, or {others}")
         self.gap = 0.0
         """The gap of its last projection, for learners that have any."""
@@ -145,7 +121,7 @@ class Learner(ABC):
         return 1
 
     @property
-    def rows(self) -> RowSet | None:
+    def row_set(self) -> RowSet | None:
         """The sets in which it believes the rows of P to be in this epoch, for learners that have such sets."""
         return None
 
@@ -167,19 +143,23 @@ class Learner(ABC):
         raise InputError(type(self).__name__, "no compiled step", "update, one episode at a time")
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What it was made with, besides the skeleton and the criterion, ready for JSON."""
+        """What it was made with, besides the skeleton and the criterion, ready for JSON.
+
+        Each argument of the constructor is kept as an attribute of the same name; a class that keeps one elsewhere
+        says so here.
+        """
+        return {name: getattr(self, name) for name in parameter_names(type(self))}
 
     @abstractmethod
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         """What it has learned, as arrays."""
 
     @abstractmethod
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
 
-    def take_over(self, state: dict[str, NDArray[Any]], episodes: int) -> None:
+    def take_over(self, state: State, episodes: int) -> None:
         """:meth:`restore`, and check that the policy is one and that the counters are those of so many episodes."""
         self.restore(state)
         checked_policy(self.skeleton, self.policy)
@@ -190,7 +170,7 @@ class Learner(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made anew: arrays that are views of each other would come apart."""
-        return _again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
+        return make_again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
 
     def __repr__(self) -> str:
         told = {"criterion": self.criterion, **self.parameters}
@@ -208,19 +188,13 @@ class Learner(ABC):
         }
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, at once or not at all; :func:`load_learner` reads it."""
-        sk = self.skeleton
-        skeleton = {name: getattr(sk, name) for name in SKELETON}
-        arrays = {f"skeleton/{name}": array for name, array in skeleton.items()}
-        arrays |= {} if self.mdp is None else {"dynamics": self.mdp.transition}
-        arrays |= {f"state/{name}": array for name, array in self.state().items()}
-        names = {name: getattr(sk, name) for name in NAMES}
-        write_archive(path, {"kind": KIND, "version": VERSION, **self.description(), **names}, arrays)
+        """Write everything to a file, at once or not at all; :func:`advmdp.load_learner` reads it."""
+        write_learner(self, path)
 
 
-def _again(
+def make_again(
     kind: Callable[..., Learner], told: Skeleton | MDP, criterion: Criterion, parameters: dict[str, Any],
-    state: dict[str, NDArray[Any]], episode: int,
+    state: State, episode: int,
 ) -> Learner:  # fmt: skip
     """A learner as it was."""
     learner = kind(told, criterion=criterion, **parameters)
@@ -229,84 +203,11 @@ def _again(
     return learner
 
 
-SKELETON = ("layer_ptr", "pair_ptr", "transition_ptr", "successor")
-NAMES = ("state_names", "action_names")
+def _fitting(*needs: Any, **more: Any) -> str:
+    """The learners that would do instead; looked up only to say so, since the registry knows this class."""
+    from advmdp.learners.registry import fitting
 
-
-def load_learner(
-    path: str | PathLike[str], criterion: Criterion | None = None, make: Callable[..., Learner] | None = None
-) -> Learner:
-    """The learner that :meth:`Learner.save` wrote, which goes on to the bit as it would have.
-
-    A criterion made of functions is not in the file: hand it over as ``criterion``.  ``make`` is the class of a learner
-    that is not one of this library's.
-    """
-    about, arrays = read_archive(path, KIND, VERSION)
-    where = f"{path}"
-    try:
-        name, given = about["learner"], about["criterion"]
-        if make is None and name not in LEARNERS:
-            raise InputError(where, f"a learner called {name}", f"make=, or one of {', '.join(LEARNERS)}")
-        if given is None and criterion is None:
-            raise InputError(where, "a criterion made of functions, which no file holds", "criterion=, the same again")
-        kind = make or learner_class(name)
-        _check_parameters(where, kind, about["parameters"])
-        skeleton = Skeleton(
-            *(arrays[f"skeleton/{part}"] for part in SKELETON), *(_names(about, part) for part in NAMES)
-        )
-        told = MDP(skeleton, arrays["dynamics"]) if "dynamics" in arrays else skeleton
-        chosen = criterion_from(given) if criterion is None else criterion
-        probed = about.get("criterion_probe", chosen.probe(skeleton))  # files of version 1 have none
-        if (about["criterion_shown"], probed) != (chosen.shown, chosen.probe(skeleton)):
-            raise InputError("criterion", f"{chosen!r}", f"{about['criterion_shown']}, which {where} was saved with")
-        state = {key[6:]: array for key, array in arrays.items() if key.startswith("state/")}
-        learner = _again(kind, told, chosen, about["parameters"], state, whole("episode", about["episode"], 0, MOST))
-    except AdvMDPError:
-        raise
-    except Exception as error:  # whatever a constructor makes of parameters that are none
-        given = f"a learner with something missing or odd ({type(error).__name__}: {error})"
-        raise InputError(where, given, "one as it was saved") from error
-    return learner
-
-
-def _check_parameters(where: str, kind: Callable[..., Learner], given: dict[str, Any]) -> None:
-    """Refuse parameters that no learner of the kind saves, before anything is made with them."""
-    known = list(signature(kind).parameters.values())[1:]
-    names = [one.name for one in known if one.name not in ("criterion", "threads")]
-    open_ended = any(one.kind is Parameter.VAR_KEYWORD for one in known)
-    if strange := [] if open_ended else [name for name in given if name not in names]:
-        raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(names)}")
-
-
-def _names(about: dict[str, Any], name: str) -> list[str] | None:
-    """The names of states or actions; files of version 1 have none."""
-    given = about.get(name)
-    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
-        raise InputError(name, f"{given!r}", "a list of names")
-    return given
-
-
-def learner_class(name: str) -> type[Learner]:
-    """The learner of this library with that name."""
-    kind: type[Learner] = getattr(import_module(LEARNERS[name]), name)
-    return kind
-
-
-def fitting(
-    feedback: str,
-    knows: Literal["skeleton", "dynamics"] = "dynamics",
-    optimises: Literal["any", "total"] = "total",
-) -> str:
-    """The names of the learners that get by on this: so much feedback, so much knowledge, such a criterion."""
-    names = []
-    for name in LEARNERS:
-        kind = learner_class(name)
-        enough = (kind.knows == "skeleton" or knows == "dynamics") and (feedback != "bandit" or "bandit" in kind.sees)
-        able = optimises == "total" or (kind.optimises == "any" and feedback != "bandit")
-        if enough and able:
-            asked = feedback == "bandit" and kind.sees == "full or bandit"
-            names.append(f"{name}(feedback='bandit')" if asked else name)
-    return ", ".join(names) if names else "no learner of this library"
+    return fitting(*needs, **more)
 
 
 def _feedback(learner: Learner, asked: Feedback | None) -> Feedback:

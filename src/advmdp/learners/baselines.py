@@ -10,7 +10,7 @@ successors of a pair never visited), anew after every episode.  ReplayLast is ha
 belongs in every comparison; losses that alternate, or that react to the player, ruin both.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,24 @@ from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
+from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import ESTIMATE, LOSS, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, enter
-from advmdp.learners.tabular import Tabular
 from advmdp.model.dynamics import Dynamics
 from advmdp.model.occupancy import improve
 from advmdp.model.policy import uniform_policy
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["FollowLeader", "ReplayLast", "Uniform"]
-
 Ints = NDArray[np.int64]
 
 
-class Memory(NamedTuple):
+class Chosen(NamedTuple):
+    """A policy that never changes."""
+
+    policy: FloatArray
+
+
+class Record(NamedTuple):
     """What was seen: counts, Pbar, the loss that is responded to; and the response."""
 
     visits: Ints
@@ -45,67 +49,64 @@ class Memory(NamedTuple):
     values: FloatArray  # scratch, over states
 
 
-class Baseline(Tabular):
+class Uniform(CompiledLearner[Chosen]):
+    """Chooses at random, and looks at nothing."""
+
+    sees = "full or bandit"
+
+    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None, feedback: Feedback = "full") -> None:
+        super().__init__(skeleton, criterion, feedback)
+        self._memory = Chosen(uniform_policy(self.skeleton))
+
+    def _learn(self, world: Dynamics, block: Block) -> None:
+        stay(world, block, self._memory)
+
+
+class Responder(CompiledLearner[Record]):
     """Responds to some of the losses, in the estimated dynamics."""
 
     kept: ClassVar = {"visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": LOSS, "policy": POLICY}
     keeps = 1.0
     """What is left of earlier losses when a new one is added."""
-    responds = True
 
-    def __init__(
-        self, skeleton: Skeleton, criterion: Criterion | None = None, feedback: Feedback | None = None
-    ) -> None:
-        super().__init__(skeleton, criterion, feedback)
+    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None) -> None:
+        super().__init__(skeleton, criterion)
         sk = self.skeleton
         n = sk.num_transitions
         uniform_rows = sk.over_transitions(1.0 / np.diff(sk.transition_ptr))
-        self._memory = Memory(
+        self._memory = Record(
             np.zeros(sk.num_pairs, np.int64), np.zeros(n, np.int64), uniform_rows, np.zeros(n), uniform_policy(sk),
             np.empty(sk.num_states),
         )  # fmt: skip
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
     def _learn(self, world: Dynamics, block: Block) -> None:
-        bad = respond(world, block, self._memory, self.keeps, self.responds)
+        bad = respond(world, block, self._memory, self.keeps)
         if bad >= 0:
             raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
 
 
-class Uniform(Baseline):
-    """Chooses at random, and looks at nothing."""
-
-    sees = "full or bandit"
-    responds = False
-
-    def __init__(self, skeleton: Skeleton, criterion: Criterion | None = None, feedback: Feedback = "full") -> None:
-        super().__init__(skeleton, criterion, feedback)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"feedback": self.feedback}
-
-
-class FollowLeader(Baseline):
+class FollowLeader(Responder):
     """Plays what would have been best so far."""
 
 
-class ReplayLast(Baseline):
+class ReplayLast(Responder):
     """Plays what would have been best last time."""
 
     keeps = 0.0
 
 
 @compiled
-def respond(world: Dynamics, block: Block, memory: Memory, keeps: float, responds: bool) -> int:
+def stay(world: Dynamics, block: Block, memory: Chosen) -> None:
+    """All episodes of the block, with one policy."""
+    for b in range(len(block.losses)):
+        enter(world, block, b, memory.policy)
+
+
+@compiled
+def respond(world: Dynamics, block: Block, memory: Record, keeps: float) -> int:
     """All episodes of the block.  Returns -1, or a pair whose value is not finite."""
     for b in range(len(block.losses)):
         enter(world, block, b, memory.policy)
-        if not responds:
-            continue
         tally(world.transition_ptr, memory.visits, memory.seen, memory.estimate, block.pairs[b], block.transitions[b])
         for i in range(len(memory.loss)):
             memory.loss[i] = keeps * memory.loss[i] + block.losses[b, i, 0]

@@ -16,8 +16,6 @@ from advmdp.core.arrays import expect, whole
 from advmdp.core.errors import InputError
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["approximation", "corollary", "entropy", "eta", "online", "total", "trivial"]
-
 
 def total(sk: Skeleton, T: int, delta: float, F: float = 1.0) -> float:
     """Theorem 5.1."""
@@ -71,4 +69,4 @@ def _sizes(sk: Skeleton, T: int, delta: float, F: float) -> tuple[int, int, int]
     for name, value, most in (("delta", delta, 1.0), ("F", F, np.inf)):
         if not 0.0 < value < most:
             raise InputError(name, f"{value!r}", f"a number between 0 and {most:g}")
-    return sk.num_layers, sk.num_states, sk.num_actions
+    return sk.num_steps, sk.num_states, sk.num_actions

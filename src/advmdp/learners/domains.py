@@ -7,26 +7,22 @@ over, and names the first entry that does not fit.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.core.arrays import MOST, FloatArray, check_like
+from advmdp.core.arrays import MOST, check_like
 from advmdp.core.errors import InputError
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
-__all__ = [
-    "COST", "COUNTERS", "ESTIMATE", "LOG_MEASURE", "LOG_PAIRS", "LOSS", "MEASURE", "PAID", "POLICY", "SCORE", "SEEN",
-    "VISITS", "Domain", "State", "check_state", "episodes_of",
-]  # fmt: skip
-
-State = Mapping[str, NDArray[Any]]
+Array = NDArray[np.float64 | np.int64]
+State = dict[str, Array]
+"""What a learner has learned, by name: numbers and counts."""
 Fits = NDArray[np.bool_]
 
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 LARGEST_SCORE = 1e30
 """Far beyond what losses divided by small probabilities add up to."""
 SLACK = 1e-6
@@ -43,8 +39,8 @@ class Domain:
     """
 
     expected: str
-    least: float = -LARGEST
-    most: float = LARGEST
+    least: float = -LARGEST_FLOAT
+    most: float = LARGEST_FLOAT
     agrees: Callable[[Skeleton, State, str], Fits] | None = None
 
 
@@ -81,7 +77,7 @@ def _flows(sk: Skeleton, state: State, name: str) -> Fits:
     return np.repeat(layer, np.diff(sk.layer_transition_ptr)) & at_state[source] & at_state[sk.successor]
 
 
-def _is_log(logarithm: FloatArray, value: FloatArray) -> Fits:
+def _is_log(logarithm: Array, value: Array) -> Fits:
     exact = np.log(np.maximum(value, TINY))
     fits: Fits = np.where(value > TINY, np.abs(logarithm - exact) <= SLACK, logarithm <= np.log(TINY) + SLACK)
     return fits

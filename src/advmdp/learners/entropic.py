@@ -20,15 +20,13 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
+from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import POLICY, SCORE
 from advmdp.learners.episode import Block
-from advmdp.learners.tabular import Tabular
 from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import evaluate
 from advmdp.model.policy import uniform_policy
-
-__all__ = ["Entropic", "Experts", "advance", "soften"]
 
 
 class Experts(NamedTuple):
@@ -47,7 +45,7 @@ class Experts(NamedTuple):
     chance: FloatArray  # scratch, over the steps of a path
 
 
-class Entropic(Tabular):
+class Entropic(CompiledLearner[Experts]):
     """One that knows P and keeps exponential weights in each state."""
 
     knows = "dynamics"
@@ -59,7 +57,7 @@ class Entropic(Tabular):
         n, pairs, states = sk.num_transitions, sk.num_pairs, sk.num_states
         self._memory = Experts(
             mdp.transition, np.zeros(pairs), uniform_policy(sk), uniform_policy(sk), np.zeros(n), np.empty(pairs),
-            np.empty(pairs), np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_layers),
+            np.empty(pairs), np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_steps),
         )  # fmt: skip
 
     @abstractmethod

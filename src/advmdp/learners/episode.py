@@ -23,19 +23,7 @@ from advmdp.model.mdp import Trajectory, sample_path
 from advmdp.model.occupancy import push_forward
 from advmdp.model.skeleton import Skeleton
 
-__all__ = [
-    "Block",
-    "Dynamics",
-    "checked_losses",
-    "enter",
-    "given_block",
-    "make_block",
-    "reveal",
-    "told_block",
-]
-
 Ints = NDArray[np.int64]
-Path = tuple[Ints, Ints, Ints]
 
 
 class Block(NamedTuple):
@@ -64,18 +52,14 @@ def make_block(
     """Episodes with these losses, or losses that react, to be drawn with these uniform numbers."""
     reaction = losses if isinstance(losses, Reaction) else no_reaction()
     losses = losses.losses if isinstance(losses, Reaction) else losses
-    steps, count = sk.num_layers, len(losses)
-    paths = [np.empty((count, steps + more), np.int64) for more in (1, 0, 0)]
-    return _block(sk, losses, account, total, uniforms, (paths[0], paths[1], paths[2]), reaction)
+    return _block(sk, losses, account, total, uniforms, Trajectory.empty(sk.num_steps, len(losses)), reaction)
 
 
 def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account: FloatArray) -> Block:
     """The one episode that went this way."""
-    states, pairs, transitions = _path(sk, trajectory)
-    paths = (states.reshape(1, -1), pairs.reshape(1, -1), transitions.reshape(1, -1))
-    uniforms = np.empty((0, 2 * sk.num_layers))
+    uniforms = np.empty((0, 2 * sk.num_steps))
     losses = loss.reshape(1, sk.num_transitions, -1)
-    return _block(sk, losses, account, np.empty((0, 0)), uniforms, paths, no_reaction())
+    return _block(sk, losses, account, np.empty((0, 0)), uniforms, _path(sk, trajectory), no_reaction())
 
 
 def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: str, account: FloatArray) -> Block:
@@ -86,9 +70,9 @@ def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: 
         if losses.size > sk.num_transitions:
             raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
         return given_block(sk, trajectory, losses, account)
-    if given.shape != (sk.num_layers,) or not (given.min() >= 0.0 and given.max() <= 1.0):
+    if given.shape != (sk.num_steps,) or not (given.min() >= 0.0 and given.max() <= 1.0):
         raise InputError(
-            "loss", np.array2string(given, threshold=6), f"{sk.num_layers} numbers from 0 to 1, a step each"
+            "loss", np.array2string(given, threshold=6), f"{sk.num_steps} numbers from 0 to 1, a step each"
         )
     block = given_block(sk, trajectory, np.full(sk.num_transitions, np.nan), account)
     losses = np.full((1, sk.num_transitions, 1), np.nan)
@@ -109,29 +93,30 @@ def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -
     return losses
 
 
-def _path(sk: Skeleton, trajectory: Trajectory) -> Path:
-    """States, pairs and transitions of a trajectory, which must be one of the skeleton's: kernels count along it."""
+def _path(sk: Skeleton, trajectory: Trajectory) -> Trajectory:
+    """The trajectory as a block of one; it must be one of the skeleton's, since kernels count along it."""
     taken = integers(expect(Trajectory, trajectory, "trajectory").transitions, "trajectory.transitions")
-    if taken.shape != (sk.num_layers,) or taken.min() < 0 or taken.max() >= sk.num_transitions:
+    if taken.shape != (sk.num_steps,) or taken.min() < 0 or taken.max() >= sk.num_transitions:
         given = np.array2string(taken, threshold=6)
-        raise InputError("trajectory", f"transitions {given}", f"{sk.num_layers} numbers below {sk.num_transitions}")
+        raise InputError("trajectory", f"transitions {given}", f"{sk.num_steps} numbers below {sk.num_transitions}")
     pairs = np.searchsorted(sk.transition_ptr, taken, side="right") - 1
     states = np.append(sk.state_of_pair[pairs], sk.num_states - 1)
     if states[0] != 0 or (sk.successor[taken] != states[1:]).any():
         raise InputError(
             "trajectory", f"transitions {taken}", "steps that follow on each other, from the first state on"
         )
-    return states, pairs, taken
+    return Trajectory(states.reshape(1, -1), pairs.reshape(1, -1), taken.reshape(1, -1))
 
 
 def _block(
-    sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray, paths: Path,
+    sk: Skeleton, losses: FloatArray, account: FloatArray, total: FloatArray, uniforms: FloatArray, paths: Trajectory,
     reaction: Reaction,
 ) -> Block:  # fmt: skip
     count, n = len(losses), sk.num_transitions
     return Block(
-        frozen(losses.reshape(count, n, -1)), uniforms, frozen(account), *paths, np.zeros(count), np.zeros(count),
-        np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n), np.empty(sk.num_layers), reaction,
+        frozen(losses.reshape(count, n, -1)), uniforms, frozen(account), paths.states, paths.pairs, paths.transitions,
+        np.zeros(count), np.zeros(count), np.zeros(count), total, np.empty(n), np.empty(sk.num_states), np.empty(n),
+        np.empty(sk.num_steps), reaction,
     )  # fmt: skip
 
 

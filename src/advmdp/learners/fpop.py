@@ -18,26 +18,26 @@ UC-O-REPS.  Its policies are deterministic, and losses that react to the last on
 """
 
 from math import e, inf, log, log2, sqrt
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import Counts, L1Ball, count_path, l1_set
+from advmdp.confidence import L1Ball, count_path, l1_set
 from advmdp.confidence.sets import RowSets
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
-from advmdp.learners.domains import LOSS, POLICY, SCORE
+from advmdp.learners.compiled import CompiledLearner
+from advmdp.learners.domains import LOSS, POLICY, SCORE, State
 from advmdp.learners.episode import Block, enter
+from advmdp.learners.epochs import Epochs
+from advmdp.learners.parameters import between, horizon_of, theory_or
 from advmdp.learners.perturbation import perturbation
-from advmdp.learners.tabular import Epochal, between, horizon_of, theory_or
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import Plan, induct, make_plan
-
-__all__ = ["FPOP"]
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Leader(NamedTuple):
     new_seen: Ints
 
 
-class FPOP(Epochal):
+class FPOP(CompiledLearner[Leader]):
     """Follow the perturbed optimistic policy.
 
     ``horizon`` is T.  ``eta``, a number, instead of "theory"; the perturbation has mean 1 / eta.  ``confidence_scale``
@@ -62,6 +62,7 @@ class FPOP(Epochal):
 
     assumes = "oblivious"
     kept: ClassVar = {"loss": LOSS, "cost": SCORE, "policy": POLICY}
+    _epochs: Epochs
 
     def __init__(
         self,
@@ -78,13 +79,14 @@ class FPOP(Epochal):
         self.eta = theory_or("eta", eta)
         self.delta, self.seed = between("delta", delta, 1.0), whole("seed", seed, 0)
         self.confidence_scale = between("confidence_scale", confidence_scale)
-        counts = self._counts = Counts(sk)
+        self._epochs = Epochs(sk)
+        counts = self._epochs.counts
         self._memory = Leader(
             np.zeros(sk.num_transitions), np.empty(sk.num_pairs), np.empty(sk.num_pairs), counts.visits,
             counts.new_visits, counts.new_seen,
         )  # fmt: skip
         self._plan = make_plan(sk, self._memory.policy)
-        self._begin_epoch(0)
+        self._begin_epoch()
 
     @property
     def _changes(self) -> float:
@@ -106,41 +108,40 @@ class FPOP(Epochal):
         """The set that the counters make."""
         sk = self.skeleton
         log_term = log(self.horizon * sk.num_states * sk.num_actions / self.delta)
-        self._rows = l1_set(sk, self._counts, log_term, self.confidence_scale, possible=False)
-        self._sets = self._rows.bounds(sk)
+        self._row_set = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False)
+        self._sets = self._row_set.bounds(sk)
 
     @property
-    def rows(self) -> L1Ball:
+    def row_set(self) -> L1Ball:
         """The set of this epoch."""
-        return self._rows
+        return self._row_set
 
-    def _begin_epoch(self, episode: int) -> None:
+    def _begin_epoch(self) -> None:
         sk, leader = self.skeleton, self._memory
         self._take_set()
-        leader.cost[:] = -perturbation(self.seed, "FPOP", self._counts.epoch, sk.num_pairs, self._rate)
+        leader.cost[:] = -perturbation(self.seed, "FPOP", self.epochs, sk.num_pairs, self._rate)
         induct(unknown_dynamics(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
 
-    def _run(self, world: Dynamics, block: Block, b: int) -> tuple[int, bool]:
-        return follow(world, block, self._sets, self._memory, self._plan, b)
+    def _learn(self, world: Dynamics, block: Block) -> None:
+        self._epochs.play(
+            len(block.losses),
+            lambda b, fresh: follow(world, block, self._sets, self._memory, self._plan, b),
+            lambda b: self._begin_epoch(),
+        )
 
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self._take_set()
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
         sk, T, delta = self.skeleton, episodes, self.delta
-        L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+        L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.eta != "theory" or self.confidence_scale != 1.0 or self.horizon != T:
             return inf
         leader = 2.0 * L * X * A * sqrt(self._changes * self._entropy * (e - 1.0) * T)
         optimism = (sqrt(2.0) + 1.0) * L * X * sqrt(T * A * log(T * X * A / (delta * L)))
         return leader + optimism + L * X * sqrt(2.0 * T * log(L / delta)) + 3.0 * delta * L * T
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        names = ("horizon", "eta", "delta", "confidence_scale", "seed")
-        return {name: getattr(self, name) for name in names}
 
 
 @compiled

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 
-__all__ = ["estimate"]
-
 
 @compiled
 def estimate(

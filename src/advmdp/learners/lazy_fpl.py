@@ -20,7 +20,7 @@ S_m = sum_{j <= m} tau_j^2 and eta_m = sqrt((ln(|X||A|/L) + 1) / ((e - 1)|X||A| 
 """
 
 from math import ceil, e, inf, isqrt, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +30,15 @@ from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
+from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOSS, POLICY, Domain, State
 from advmdp.learners.episode import Block, enter
+from advmdp.learners.parameters import between
 from advmdp.learners.perturbation import perturbation
-from advmdp.learners.tabular import Tabular, between
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import induct, make_plan
-
-__all__ = ["LazyFPL"]
 
 
 class Leader(NamedTuple):
@@ -62,7 +61,7 @@ def _is_phase(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 PHASE = Domain("the number of a phase, how much of it is left, and S_m", 1, 2**62, _is_phase)
 
 
-class LazyFPL(Tabular):
+class LazyFPL(CompiledLearner[Leader]):
     """Follow the perturbed leader, lazily.
 
     ``scale`` multiplies the perturbations: the theory's are for the worst case, and a tenth often learns faster.
@@ -119,7 +118,7 @@ class LazyFPL(Tabular):
         """The guarantee at the top, at any time; infinite with another scale."""
         if self.scale != 1.0:
             return inf
-        L, pairs = self.skeleton.num_layers, self.skeleton.num_states * self.skeleton.num_actions
+        L, pairs = self.skeleton.num_steps, self.skeleton.num_states * self.skeleton.num_actions
         number, played, squares, early = 0, 0, 0, 0
         while played < episodes:
             number += 1
@@ -127,10 +126,6 @@ class LazyFPL(Tabular):
             played, squares = played + length, squares + length**2
             early += length if self._rate(squares) * length * pairs > 1.0 else 0
         return 3.0 * L * sqrt((e - 1.0) * pairs * self._entropy * squares) + L * min(early, episodes)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"scale": self.scale, "seed": self.seed}
 
 
 def phase_length(number: int) -> int:

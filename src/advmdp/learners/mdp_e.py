@@ -10,17 +10,15 @@ ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are 
 """
 
 from math import inf, log, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, enter
-from advmdp.learners.tabular import horizon_of, theory_or
+from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
-
-__all__ = ["MDPE"]
 
 
 class MDPE(Entropic):
@@ -42,7 +40,7 @@ class MDPE(Entropic):
     @property
     def _rate(self) -> float:
         if isinstance(self.eta, str):
-            return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_layers
+            return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_steps
         return self.eta
 
     def _step(self, world: Dynamics, block: Block) -> int:
@@ -52,11 +50,7 @@ class MDPE(Entropic):
         """The guarantee at the top, for the whole game; infinite with another eta or length."""
         if self.eta != "theory" or episodes != self.horizon:
             return inf
-        return self.skeleton.num_layers**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"horizon": self.horizon, "eta": self.eta}
+        return self.skeleton.num_steps**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)
 
 
 @compiled

@@ -23,25 +23,23 @@ q^E takes one backward induction for each state, once.
 """
 
 from math import inf, log, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
+from advmdp.learners.domains import State
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.importance import estimate
-from advmdp.learners.tabular import horizon_of, theory_or
+from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response, occupancy, push_forward
 from advmdp.model.policy import uniform_policy
-
-__all__ = ["MDPEXP3", "visiting"]
 
 
 class MDPEXP3(Entropic):
@@ -73,7 +71,7 @@ class MDPEXP3(Entropic):
     def _mix(self) -> None:
         mix(unknown_dynamics(self.skeleton), self._memory, self._explored, self._share)
 
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self._mix()  # q_t over pairs follows from the weights
 
@@ -81,7 +79,7 @@ class MDPEXP3(Entropic):
     def _sizes(self) -> tuple[int, float, float]:
         """L, |X|^2 |A| and ln|A|."""
         sk = self.skeleton
-        return sk.num_layers, float(sk.num_states**2 * sk.num_actions), log(max(2, sk.num_actions))
+        return sk.num_steps, float(sk.num_states**2 * sk.num_actions), log(max(2, sk.num_actions))
 
     def _rates(self) -> tuple[float, float]:
         """gamma and eta; the theory's gamma is at most one half, as short games would have it above one."""
@@ -103,16 +101,12 @@ class MDPEXP3(Entropic):
         (L, spread, entropy), T, gamma, eta = self._sizes, episodes, self._share, self._rate
         return gamma * L * T + L * entropy / eta + eta * T * L**2 * spread / (2.0 * gamma)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"horizon": self.horizon, "eta": self.eta, "gamma": self.gamma}
-
 
 def visiting(mdp: MDP) -> FloatArray:
     """q^E over pairs: the mean over all states of going there as surely as one can, and at random from there on."""
     sk = mdp.skeleton
     at_random, total = uniform_policy(sk), np.zeros(sk.num_pairs)
-    for k in range(sk.num_layers):
+    for k in range(sk.num_steps):
         there = sk.layer_pair_ptr[k]  # the pairs of layer k begin here
         for x in range(sk.layer_ptr[k], sk.layer_ptr[k + 1]):
             policy = best_response(mdp, -(sk.successor == x).astype(np.float64))[0]

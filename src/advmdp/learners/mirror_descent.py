@@ -16,29 +16,31 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import Counts, RowSet, count_path
+from advmdp.confidence import RowSet, count_path
 from advmdp.confidence.sets import RowSets
 from advmdp.core.arrays import FloatArray, apart, floats, fraction, frozen, owned
 from advmdp.core.compiling import check_threads, compiled
 from advmdp.core.errors import InputError, ProjectionError
 from advmdp.criteria import Criterion, evaluate_terms
 from advmdp.learners.base import Feedback
-from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY
+from advmdp.learners.compiled import TOTAL, CompiledLearner
+from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY, State
 from advmdp.learners.episode import Block, checked_losses, enter, given_block, reveal
+from advmdp.learners.epochs import Epochs
 from advmdp.learners.importance import estimate
-from advmdp.learners.tabular import TOTAL, Counting, horizon_of, theory_or
+from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import Plan, largest_reach, make_plan
-from advmdp.projection.kernels.solver import LARGEST, SOLVED, UNFIT, solve
+from advmdp.projection.kernels.solver import SOLVED, solve
 from advmdp.projection.kernels.types import BETA, Structure, Workspace
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
-
-__all__ = ["IMPORTANCE", "SUBGRADIENT", "UPPER", "MirrorDescent"]
+from advmdp.projection.status import Status
 
 Ints = NDArray[np.int64]
-DONE, NEW_EPOCH, UNSOLVED, BEYOND = 0, 1, 2, 3
+NEW_EPOCH = -1
+"""That an epoch is over, beside the statuses of a projection."""
 SUBGRADIENT, IMPORTANCE, UPPER = 0, 1, 2
 """Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma."""
 
@@ -71,10 +73,11 @@ class Steps(NamedTuple):
     counting: bool  # whether visits are counted, in epochs
 
 
-class MirrorDescent(Counting):
+class MirrorDescent(CompiledLearner[Belief]):
     """Keeps q_t, and takes entropic steps within a set."""
 
     kept: ClassVar = {"log_q": LOG_MEASURE, "q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
+    _epochs: Epochs
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class MirrorDescent(Counting):
         self.share = fraction("share", share)
         self._projector = Projector(self.skeleton, threads=threads)
         self._threads = threads
-        self._counts = Counts(self.skeleton)
+        self._epochs = Epochs(self.skeleton)
 
     @abstractmethod
     def _theory_eta(self, T: int) -> float:
@@ -116,9 +119,9 @@ class MirrorDescent(Counting):
         anytime = isinstance(self.eta, str) and self.horizon is None
         eta = self._theory_eta(self.horizon or 1) if isinstance(self.eta, str) else self.eta
         self._steps = Steps(eta, anytime, self.share, frozen(self._log_start()), source, gamma, counting)
-        self._rows = self._new_set()
-        start = self._projector.project(self._steps.log_start, self._rows)
-        (log_w, z, chance), counts = apart(sk.num_transitions, sk.num_transitions, sk.num_layers), self._counts
+        self._row_set = self._new_set()
+        start = self._projector.project(self._steps.log_start, self._row_set)
+        (log_w, z, chance), counts = apart(sk.num_transitions, sk.num_transitions, sk.num_steps), self._epochs.counts
         self._memory = Belief(
             start.log_q, start.q, start.log_pairs, start.policy, counts.visits, counts.new_visits, counts.new_seen,
             log_w, frozen(log_w), z, chance,
@@ -136,9 +139,9 @@ class MirrorDescent(Counting):
         return owned(self._memory.log_q)
 
     @property
-    def rows(self) -> RowSet:
+    def row_set(self) -> RowSet:
         """The set of this epoch."""
-        return self._rows
+        return self._row_set
 
     @property
     def compiled(self) -> bool:
@@ -160,33 +163,41 @@ class MirrorDescent(Counting):
 
     def _learn(self, world: Dynamics, block: Block, terms: FloatArray | None = None) -> None:
         """All episodes of a block.  The kernel comes back where an epoch ends, for the set of the next."""
-        b, status = 0, DONE
         terms = self.criterion.terms if terms is None else terms
         assert terms is not None
-        projector = self._projector
+        projector, criterion = self._projector, frozen(terms)
         self._check_threads()
-        while b < len(block.losses):
+
+        def play_on(b: int, fresh: bool) -> tuple[int, bool]:
             b, status = run(
-                world, block, projector.structure, projector.bounds(self._rows), projector.memory, self._memory,
-                frozen(terms), self._steps, self._plan, self.episode, b, status == NEW_EPOCH,
+                world, block, projector.structure, projector.bounds(self._row_set), projector.memory, self._memory,
+                criterion, self._steps, self._plan, self.episode, b, fresh,
             )  # fmt: skip
-            if status == UNSOLVED:
-                raise ProjectionError(f"the projection after episode {self.episode + b} is not solved to {TOLERANCE:g}")
-            if status == BEYOND:
-                after = f"the logarithms of q and the losses after episode {self.episode + b}, for the next step"
-                raise InputError(after, f"some beyond {LARGEST:g}, or no numbers", "a smaller eta, or smaller losses")
-            if status == NEW_EPOCH:
-                self._counts.next_epoch()
-                self._rows = self._new_set()
+            self._check_solved(status, self.episode + b)
+            return b, status == NEW_EPOCH
+
+        self._epochs.play(len(block.losses), play_on, self._begin_epoch)
         self.gap = float(block.gap[-1])
+
+    def _begin_epoch(self, b: int) -> None:
+        self._row_set = self._new_set()
+
+    def _check_solved(self, status: int, episode: int) -> None:
+        """Raise unless the last projection was solved."""
+        if status == Status.UNFIT:
+            after = f"the logarithms of q and the losses after episode {episode}, for the next step"
+            raise InputError(after, Status.UNFIT.message, "a smaller eta, or smaller losses")
+        if status not in (NEW_EPOCH, Status.SOLVED):
+            said = f"{Status(status).message}; the tolerance is {TOLERANCE:g}"
+            raise ProjectionError(f"the projection after episode {episode}: {said}")
 
     def _check_threads(self) -> None:
         if self._threads > 1:
             check_threads()
 
-    def restore(self, state: dict[str, NDArray[np.float64]]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
-        self._rows = self._new_set()
+        self._row_set = self._new_set()
 
 
 @compiled
@@ -194,7 +205,7 @@ def run(
     world: Dynamics, block: Block, structure: Structure, sets: RowSets, memory: Workspace, belief: Belief,
     terms: FloatArray, steps: Steps, plan: Plan, episode: int, b: int, counted: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Episodes b, b + 1, ... of the block; ``counted`` says that of b only the step is left to take.
+    """Episodes b, b + 1, ... of the block; ``counted`` says that episode b has been played; only its update remains.
 
     Returns the episode at which it stopped and why.
     """
@@ -224,9 +235,9 @@ def run(
             ITERATIONS,
         )  # fmt: skip
         if status != SOLVED:
-            return b, BEYOND if status == UNFIT else UNSOLVED
+            return b, status
         b += 1
-    return b, DONE
+    return b, SOLVED
 
 
 @compiled

@@ -17,7 +17,7 @@ The estimate stands for a pair and not for a transition: losses may depend on x'
 """
 
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from advmdp.learners import bounds
 from advmdp.learners.base import Feedback
 from advmdp.learners.mirror_descent import IMPORTANCE, SUBGRADIENT, MirrorDescent
 from advmdp.model.mdp import MDP
-
-__all__ = ["OREPS"]
 
 
 class OREPS(MirrorDescent):
@@ -66,7 +64,7 @@ class OREPS(MirrorDescent):
         sk = self.skeleton
         if self.feedback == "full":
             return float(np.sqrt(bounds.entropy(sk) / T)) / self.criterion.lipschitz(sk)
-        return float(np.sqrt(sk.num_layers * bounds.entropy(sk) / (T * sk.num_states * sk.num_actions)))
+        return float(np.sqrt(sk.num_steps * bounds.entropy(sk) / (T * sk.num_states * sk.num_actions)))
 
     def _new_set(self) -> Point:
         return Point(self._transition)
@@ -82,13 +80,9 @@ class OREPS(MirrorDescent):
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with another eta or length."""
         sk = self.skeleton
-        L, pairs = sk.num_layers, sk.num_states * sk.num_actions
+        L, pairs = sk.num_steps, sk.num_states * sk.num_actions
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         if self.feedback == "full":
             return 2.0 * self.criterion.lipschitz(sk) * L * float(np.sqrt(episodes * bounds.entropy(sk)))
         return 2.0 * float(np.sqrt(L * pairs * episodes * bounds.entropy(sk)))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("horizon", "feedback", "eta")}

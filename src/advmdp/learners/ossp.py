@@ -19,7 +19,7 @@ Where some policy misses some state alpha is 0, and there is no guarantee; eta i
 
 from functools import cached_property
 from math import inf, log, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,12 +29,10 @@ from advmdp.criteria import Criterion
 from advmdp.learners.entropic import Entropic, Experts, advance
 from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.importance import estimate
-from advmdp.learners.tabular import horizon_of, theory_or
+from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response, push_forward
-
-__all__ = ["OSSP", "least_visits"]
 
 
 class OSSP(Entropic):
@@ -68,12 +66,12 @@ class OSSP(Entropic):
 
     @property
     def _entropy(self) -> float:
-        return self.skeleton.num_layers * log(max(2, self.skeleton.num_actions))
+        return self.skeleton.num_steps * log(max(2, self.skeleton.num_actions))
 
     @property
     def _variance(self) -> float:
         sk = self.skeleton
-        L, alpha = sk.num_layers, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
+        L, alpha = sk.num_steps, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
     def _step(self, world: Dynamics, block: Block) -> int:
@@ -83,13 +81,9 @@ class OSSP(Entropic):
         """The guarantee at the top, for the whole game; infinite with another eta or length, or where alpha is 0."""
         if self.eta != "theory" or episodes != self.horizon or self.alpha == 0.0:
             return inf
-        L = self.skeleton.num_layers
+        L = self.skeleton.num_steps
         at_random = self.gamma * episodes * L * (L + 1) / 2.0
         return 2.0 * sqrt(self._entropy * episodes * self._variance) + at_random
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"horizon": self.horizon, "eta": self.eta, "gamma": self.gamma}
 
 
 def least_visits(mdp: MDP) -> FloatArray:

@@ -9,8 +9,6 @@ import numpy as np
 from advmdp.core.arrays import FloatArray
 from advmdp.core.streams import stream_key, uniforms
 
-__all__ = ["perturbation"]
-
 
 def perturbation(seed: int, learner: str, number: int, pairs: int, eta: float) -> FloatArray:
     """The draw with this number, over pairs."""

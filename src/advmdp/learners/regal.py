@@ -14,16 +14,12 @@ Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the 
 the learner cannot know, and :meth:`REGAL.bound` takes it at its word.
 """
 
-from typing import Any
-
 from advmdp.core.arrays import expect, is_number
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.ucrl2 import UCRL2
 from advmdp.model.skeleton import Skeleton
-
-__all__ = ["REGAL"]
 
 
 class REGAL(UCRL2):
@@ -38,12 +34,8 @@ class REGAL(UCRL2):
         delta: float = 0.05,
         confidence_scale: float = 1.0,
     ) -> None:
-        most = expect(Skeleton, skeleton, "skeleton").num_layers
+        most = expect(Skeleton, skeleton, "skeleton").num_steps
         if not is_number(span) or not 0.0 <= span <= most:
             raise InputError("span", f"{span!r}", f"a number from 0 to {most}, the most that values can differ by")
         self.span = float(span)
         super().__init__(skeleton, criterion, feedback, delta, confidence_scale)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"span": self.span, **super().parameters}

@@ -16,7 +16,7 @@ its occupancy measures, q_1 is the one closest to it.  What makes it work at rea
 """
 
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,10 +24,8 @@ from advmdp.confidence import RowSet, bernstein_set, l1_set
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.mirror_descent import MirrorDescent
-from advmdp.learners.tabular import between, one_of
+from advmdp.learners.parameters import between, one_of
 from advmdp.model.skeleton import Skeleton
-
-__all__ = ["UCOREPS"]
 
 
 class UCOREPS(MirrorDescent):
@@ -82,7 +80,7 @@ class UCOREPS(MirrorDescent):
 
     def _new_set(self) -> RowSet:
         """Delta(M, i) for the epoch that begins."""
-        sk, counts = self.skeleton, self._counts
+        sk, counts = self.skeleton, self._epochs.counts
         visits = np.maximum(1.0, counts.visits)
         times = visits * (visits + 1.0) if self.horizon is None else float(self.horizon)
         log_term = np.log(times * sk.num_states * sk.num_actions / self.delta)
@@ -99,8 +97,3 @@ class UCOREPS(MirrorDescent):
         if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        names = ("horizon", "eta", "delta", "confidence", "confidence_scale", "successors", "share")
-        return {name: getattr(self, name) for name in names}

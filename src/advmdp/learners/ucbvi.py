@@ -16,7 +16,7 @@ R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i = ln(5|X||A| L T / d
 """
 
 from math import inf, log, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,14 @@ from advmdp.core.arrays import FloatArray, frozen
 from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
+from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import COST, ESTIMATE, LOSS, PAID, POLICY, SEEN, VISITS
 from advmdp.learners.episode import Block, enter
-from advmdp.learners.tabular import Tabular, between, horizon_of
+from advmdp.learners.parameters import between, horizon_of
 from advmdp.learners.ucrl2 import note_losses
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import Plan, induct, make_plan
-
-__all__ = ["UCBVI"]
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +52,7 @@ class Record(NamedTuple):
     mean: FloatArray  # scratch: the mean loss of transitions
 
 
-class UCBVI(Tabular):
+class UCBVI(CompiledLearner[Record]):
     """Backward induction in the estimated world, with a bonus for what is little known; for stochastic losses.
 
     ``horizon`` is T.  ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies the bonus, below 1 at the
@@ -93,24 +92,20 @@ class UCBVI(Tabular):
     @property
     def _iota(self) -> float:
         sk = self.skeleton
-        return log(5.0 * sk.num_states * sk.num_actions * sk.num_layers * self.horizon / self.delta)
+        return log(5.0 * sk.num_states * sk.num_actions * sk.num_steps * self.horizon / self.delta)
 
     def _learn(self, world: Dynamics, block: Block) -> None:
-        bonus = self.confidence_scale * 7.0 * self.skeleton.num_layers * self._iota
+        bonus = self.confidence_scale * 7.0 * self.skeleton.num_steps * self._iota
         full = self.feedback == "full"
         iterate(world, block, self._sets, self._memory, self._plan, bonus, full, self.episode)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, up to the horizon; infinite after it, or with another scale."""
         sk = self.skeleton
-        L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+        L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.confidence_scale != 1.0 or episodes > self.horizon:
             return inf
         return 20.0 * L * self._iota * sqrt(X * A * L * episodes) + 250.0 * L**2 * X**2 * A * self._iota**2
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("horizon", "feedback", "delta", "confidence_scale")}
 
 
 @compiled

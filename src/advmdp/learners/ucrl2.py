@@ -20,24 +20,24 @@ bounds the differences of the values; here it is L.
 """
 
 from math import inf, log, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import Counts, count_path, l1_set
+from advmdp.confidence import count_path, l1_set
 from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
+from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOSS, PAID, POLICY
 from advmdp.learners.episode import Block, enter, reveal
-from advmdp.learners.tabular import Epochal, between
+from advmdp.learners.epochs import Epochs
+from advmdp.learners.parameters import between
 from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import induct, make_plan
-
-__all__ = ["UCRL2", "note_losses"]
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Record(NamedTuple):
     new_seen: Ints
 
 
-class UCRL2(Epochal):
+class UCRL2(CompiledLearner[Record]):
     """The best policy in the best plausible world, for stochastic losses.
 
     ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies radii and bonuses, below 1 at the cost of the
@@ -63,6 +63,7 @@ class UCRL2(Epochal):
     sees = "full or bandit"
     assumes = "stochastic"
     kept: ClassVar = {"loss": LOSS, "paid": PAID, "policy": POLICY}
+    _epochs: Epochs
     span = inf
     """The most by which the values of a layer may differ (see :class:`advmdp.REGAL`)."""
 
@@ -77,7 +78,8 @@ class UCRL2(Epochal):
         super().__init__(skeleton, criterion, feedback)
         sk = self.skeleton
         self.delta, self.confidence_scale = between("delta", delta, 1.0), between("confidence_scale", confidence_scale)
-        counts = self._counts = Counts(sk)
+        self._epochs = Epochs(sk)
+        counts = self._epochs.counts
         self._memory = Record(
             np.zeros(sk.num_transitions), np.zeros(sk.num_pairs), np.empty(sk.num_pairs), counts.visits,
             counts.new_visits, counts.new_seen,
@@ -86,35 +88,36 @@ class UCRL2(Epochal):
         self._begin_epoch(0)
 
     def _begin_epoch(self, episode: int) -> None:
-        sk, counts, t = self.skeleton, self._counts, self.skeleton.num_layers * episode + 1
+        sk, t = self.skeleton, self.skeleton.num_steps * episode + 1
         log_term = 7.0 * log(2.0 * sk.num_actions * t / self.delta)
-        sets = l1_set(sk, counts, log_term, self.confidence_scale, possible=False).bounds(sk)
+        sets = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False).bounds(sk)
         loss = self._memory.loss / max(1, episode)
         induct(unknown_dynamics(sk), sets, loss, self._cost(t), 0.0, self.span, self._plan)
 
     def _cost(self, t: int) -> FloatArray:
         """The optimistic loss of every pair, where the losses along the path are all that is seen."""
-        sk, visits = self.skeleton, np.maximum(1, self._counts.visits)
+        sk, visits = self.skeleton, np.maximum(1, self._epochs.counts.visits)
         if self.feedback == "full":
             return np.zeros(sk.num_pairs)
         bonus = np.sqrt(3.5 * log(2.0 * sk.num_states * sk.num_actions * t / self.delta) / visits)
         means: FloatArray = self._memory.paid / visits
         return means - self.confidence_scale * bonus
 
-    def _run(self, world: Dynamics, block: Block, b: int) -> tuple[int, bool]:
-        return observe(world, block, self._memory, self.feedback == "full", b)
+    def _learn(self, world: Dynamics, block: Block) -> None:
+        full = self.feedback == "full"
+        self._epochs.play(
+            len(block.losses),
+            lambda b, fresh: observe(world, block, self._memory, full, b),
+            lambda b: self._begin_epoch(self.episode + b),
+        )
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, at any time; infinite with another scale."""
         sk = self.skeleton
         if self.confidence_scale != 1.0 or episodes < 1:
             return inf
-        steps, spread = sk.num_layers * episodes, min(float(sk.num_layers), 1.0 + self.span)
+        steps, spread = sk.num_steps * episodes, min(float(sk.num_steps), 1.0 + self.span)
         return 34.0 * spread * sk.num_states * sqrt(sk.num_actions * steps * log(steps / self.delta))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("feedback", "delta", "confidence_scale")}
 
 
 @compiled

@@ -20,17 +20,15 @@ Guarantee: R = O(L|X| sqrt(|A| T ln(T|X||A|/delta))) with probability 1 - 9 delt
 """
 
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from advmdp.confidence import RowSet, bernstein_set
 from advmdp.criteria import Criterion
 from advmdp.learners.mirror_descent import UPPER, MirrorDescent
-from advmdp.learners.tabular import between, horizon_of, theory_or
+from advmdp.learners.parameters import between, horizon_of, theory_or
 from advmdp.model.skeleton import Skeleton
-
-__all__ = ["UOBREPS"]
 
 
 class UOBREPS(MirrorDescent):
@@ -61,14 +59,14 @@ class UOBREPS(MirrorDescent):
         self._begin(UPPER, chosen)
 
     def _theory_eta(self, T: int) -> float:
-        L, pairs = self.skeleton.num_layers, self.skeleton.num_states * self.skeleton.num_actions
+        L, pairs = self.skeleton.num_steps, self.skeleton.num_states * self.skeleton.num_actions
         return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * pairs)))
 
     def _new_set(self) -> RowSet:
         sk = self.skeleton
         assert self.horizon is not None
         log_term = float(np.log(self.horizon * sk.num_states * sk.num_actions / self.delta))
-        return bernstein_set(sk, self._counts, log_term, self.confidence_scale)
+        return bernstein_set(sk, self._epochs.counts, log_term, self.confidence_scale)
 
     def bound(self, episodes: int) -> float:
         """L|X| sqrt(|A| T ln(T|X||A|/delta)), for the whole game; infinite with other parameters or lengths."""
@@ -77,8 +75,4 @@ class UOBREPS(MirrorDescent):
         if not theory or episodes != self.horizon:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
-        return sk.num_layers * sk.num_states * float(np.sqrt(inside))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("horizon", "eta", "gamma", "delta", "confidence_scale")}
+        return sk.num_steps * sk.num_states * float(np.sqrt(inside))

@@ -27,8 +27,6 @@ from advmdp.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Recording", "read_array", "read_file", "rescaling"]
-
 STRETCH = 1 << 21
 """How many numbers are looked at at a time: 16 MB.  Recordings of up to four times as many are kept in memory."""
 

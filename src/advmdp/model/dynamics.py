@@ -9,8 +9,6 @@ from advmdp.core.arrays import FloatArray, frozen
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["Dynamics", "known_dynamics", "unknown_dynamics"]
-
 Ints = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import Table, check_dense, check_sparse, distribution
 
-__all__ = ["Expansion", "time_expand"]
-
 NOWHERE = -1
 """Stands for 'no state (or action) of the original': the added start and end, and waiting in a terminal state."""
 
@@ -45,7 +43,7 @@ class Expansion:
 
     mdp: MDP
     original: tuple[int, int, int]
-    """(H, S, A): the horizon and the numbers of states and actions of the original."""
+    """(H, S, A): the steps and the numbers of states and actions of the original."""
     state: NDArray[np.int64]
     """(num_states,) the original state."""
     pair_step: NDArray[np.int64]
@@ -94,28 +92,28 @@ class Expansion:
 
 def time_expand(
     transition: ArrayLike | Sequence[Any],
-    horizon: int,
+    steps: int,
     initial: int | ArrayLike = 0,
     state_names: Sequence[str] | None = None,
 ) -> Expansion:
-    """The loop-free MDP of playing ``horizon`` steps.
+    """The loop-free MDP of playing ``steps`` steps.
 
     ``transition`` is an array P[s, a, s'], or P[h, s, a, s'] where it depends on the step, or a list of one SciPy
     sparse matrix P_a[s, s'] for each action.  An action whose row is zero is not available in that state; a state
-    with no action at all is terminal, and the episode waits there at no loss until the horizon.  ``initial`` is a
+    with no action at all is terminal, and the episode waits there at no loss until the end.  ``initial`` is a
     state or a distribution over states.  Named states become "name@h".
     """
-    horizon = whole("horizon", horizon, 1)
-    num_states, num_actions, steps = _steps(transition, horizon)
+    count = whole("steps", steps, 1)
+    num_states, num_actions, tables = _steps(transition, count)
     if state_names is not None and len(state_names) != num_states:
         raise InputError("state_names", f"{len(state_names)} names", f"{num_states}")
     start = _distribution(initial, num_states)
     levels = [np.flatnonzero(start)]
     columns, sources = [], []
     offset = 0
-    for h in range(horizon):
+    for h in range(count):
         here = levels[-1]
-        rows = _leaving(steps[h], here, num_states)
+        rows = _leaving(tables[h], here, num_states)
         rank, actions = _ranked(rows)
         following = np.unique(rows.successor)
         state = offset + np.searchsorted(here, rows.state)
@@ -126,7 +124,7 @@ def time_expand(
         offset += len(here)
     state, action, successor, probability = (np.concatenate(column) for column in zip(*columns, strict=True))
     table = Table([len(level) for level in levels], state, action, successor, probability)
-    return _expansion((horizon, num_states, num_actions), table, levels, sources, start, state_names)
+    return _expansion((count, num_states, num_actions), table, levels, sources, start, state_names)
 
 
 def _expansion(
@@ -154,7 +152,7 @@ def _expansion(
     return Expansion(MDP(skeleton, probability), original, np.concatenate(levels), pair_step, pair_action)
 
 
-def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, int, list[Rows]]:
+def _steps(transition: ArrayLike | Sequence[Any], count: int) -> tuple[int, int, list[Rows]]:
     """The numbers of states and actions, and the rows of each step, whatever form they came in."""
     if isinstance(transition, list | tuple) and transition and all(hasattr(p, "tocoo") for p in transition):
         parts = [_clean(p) for p in transition]
@@ -165,13 +163,13 @@ def _steps(transition: ArrayLike | Sequence[Any], horizon: int) -> tuple[int, in
         state, successor, probability = (np.concatenate([getattr(p, f) for p in parts]) for f in ("row", "col", "data"))
         rows = Rows(state.astype(np.int64), action, successor.astype(np.int64), floats(probability, "transition"))
         check_sparse(*rows, "P_{1}[{0}]")
-        return num_states, len(parts), [rows] * horizon
+        return num_states, len(parts), [rows] * count
     dense = floats(transition, "transition")
     shape = dense.shape
-    if dense.ndim not in (3, 4) or shape[-3] != shape[-1] or (dense.ndim == 4 and shape[0] != horizon):
-        raise InputError("transition", f"shape {shape}", f"(S, A, S), or (H, S, A, S) with H = {horizon}")
+    if dense.ndim not in (3, 4) or shape[-3] != shape[-1] or (dense.ndim == 4 and shape[0] != count):
+        raise InputError("transition", f"shape {shape}", f"(S, A, S), or (H, S, A, S) with H = {count}")
     if dense.ndim == 3:
-        return shape[-1], shape[-2], [_possible(dense, "P")] * horizon
+        return shape[-1], shape[-2], [_possible(dense, "P")] * count
     return shape[-1], shape[-2], [_possible(step, f"P[{h}]") for h, step in enumerate(dense)]
 
 

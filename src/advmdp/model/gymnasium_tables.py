@@ -30,8 +30,6 @@ from advmdp.model.expansion import Expansion, time_expand
 from advmdp.model.mdp import MDP
 from advmdp.model.tables import TOLERANCE, distribution
 
-__all__ = ["UnrolledTable", "make_environment", "unrolled"]
-
 
 @dataclass(frozen=True, eq=False)
 class UnrolledTable:
@@ -54,12 +52,12 @@ class UnrolledTable:
         return self.offset * episodes - self.scale * loss
 
 
-def unrolled(env: object, horizon: int) -> UnrolledTable:
-    """``horizon`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+def unrolled(env: object, steps: int) -> UnrolledTable:
+    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
 
     The environment's own limit of steps is not looked at.
     """
-    steps = whole("horizon", horizon, 1)
+    steps = whole("steps", steps, 1)
     name, table, initial = _model_of(make_environment(env) if isinstance(env, str) else env)
     rows = _outcomes(name, table, len(initial))
     lo, hi = min(0.0, float(rows.reward.min())), max(0.0, float(rows.reward.max()))

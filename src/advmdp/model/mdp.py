@@ -31,8 +31,6 @@ from advmdp.model.tables import (
     no_probability,
 )
 
-__all__ = ["MDP", "Trajectory", "sample_path"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -41,6 +39,11 @@ class Trajectory:
     states: NDArray[np.int64]
     pairs: NDArray[np.int64]
     transitions: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, steps: int, *shape: int) -> "Trajectory":
+        """Memory for one trajectory, or for as many as the shape has."""
+        return cls(*(np.empty((*shape, length), np.int64) for length in (steps + 1, steps, steps)))
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -130,14 +133,14 @@ class MDP:
         return cls(Skeleton(*pointers, state_names, action_names), transition)
 
     @classmethod
-    def from_gymnasium(cls, env: object, horizon: int) -> "MDP":
-        """The world of ``horizon`` steps of a Gymnasium environment with a tabular model, or of the one with that id.
+    def from_gymnasium(cls, env: object, steps: int) -> "MDP":
+        """The world of ``steps`` steps of a Gymnasium environment with a tabular model, or of the one with that id.
 
         Its rewards are left out; :func:`advmdp.integrations.gymnasium.tabular_model` gives them too, as losses.
         """
         from advmdp.model.gymnasium_tables import unrolled
 
-        return unrolled(env, horizon).mdp
+        return unrolled(env, steps).mdp
 
     @classmethod
     def random(
@@ -167,16 +170,16 @@ class MDP:
 
     def sample(self, policy: ArrayLike, rng: np.random.Generator) -> Trajectory:
         """One episode of Algorithm 1 under ``policy``; takes 2 L uniform numbers from ``rng``."""
-        sk = self.skeleton
         expect(np.random.Generator, rng, "rng")
-        steps = sk.num_layers
-        pi = policy_vector(sk, policy)
-        out = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
-        uniform = rng.random(2 * steps)
-        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.transition, pi)
-        bad = sample_path(*arrays, uniform, out.states, out.pairs, out.transitions)
+        return self.sample_from(policy_vector(self.skeleton, policy), rng.random(2 * self.skeleton.num_steps))
+
+    def sample_from(self, policy: FloatArray, uniforms: FloatArray) -> Trajectory:
+        """The episode that these 2 L uniform numbers give; the policy is an array that has been checked."""
+        sk, out = self.skeleton, Trajectory.empty(self.skeleton.num_steps)
+        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.transition, policy)
+        bad = sample_path(*arrays, uniforms, out.states, out.pairs, out.transitions)
         if bad >= 0:
-            raise broken_policy(sk, pi, bad)
+            raise broken_policy(sk, policy, bad)
         return out
 
     def __reduce__(self) -> tuple[object, ...]:

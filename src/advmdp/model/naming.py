@@ -12,8 +12,6 @@ from advmdp.core.arrays import floats
 from advmdp.core.errors import InputError, ModelError
 from advmdp.model.tables import TOLERANCE, Table
 
-__all__ = ["layered"]
-
 Step = tuple[Hashable, Hashable, Hashable, float]
 
 Following = dict[Hashable, dict[Hashable, dict[Hashable, float]]]

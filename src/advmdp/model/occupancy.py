@@ -30,24 +30,9 @@ from advmdp.model.policy import broken_policy, policy_vector, row_total
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
-__all__ = [
-    "Residuals",
-    "Values",
-    "best_response",
-    "evaluate",
-    "expected_losses",
-    "flow_residuals",
-    "improve",
-    "occupancy",
-    "policy_of",
-    "policy_values",
-    "push_forward",
-    "transition_of",
-]
-
 Pointers = NDArray[np.int64]
 
-LARGEST = 1e290
+LARGEST_MASS = 1e290
 """Far above any probability, and small enough that sums of such numbers stay finite."""
 
 
@@ -149,9 +134,9 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
 def _measure(sk: Skeleton, q: ArrayLike) -> FloatArray:
     expect(Skeleton, sk, "skeleton")
     measure = exact_floats(q, "q", (sk.num_transitions,))
-    if (bad := ~((measure >= 0.0) & (measure < LARGEST))).any():
+    if (bad := ~((measure >= 0.0) & (measure < LARGEST_MASS))).any():
         i = int(np.argmax(bad))
-        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", f"a number from 0 to {LARGEST:g}")
+        raise InputError(f"q at {sk.where_transition(i)}", f"{measure[i]}", f"a number from 0 to {LARGEST_MASS:g}")
     return measure
 
 

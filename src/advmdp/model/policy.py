@@ -13,15 +13,6 @@ from advmdp.core.errors import InputError, ModelError
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
-__all__ = [
-    "broken_policy",
-    "checked_policy",
-    "deterministic_policy",
-    "policy_vector",
-    "row_total",
-    "uniform_policy",
-]
-
 
 def uniform_policy(sk: Skeleton) -> FloatArray:
     """pi(a|x) = 1 / |A(x)|: the first policy of Algorithm 2."""

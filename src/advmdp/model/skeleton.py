@@ -30,8 +30,6 @@ from advmdp.core.arrays import Scalar, frozen, integers, whole
 from advmdp.core.errors import InputError, ModelError
 from advmdp.model.tables import Table, checked_sizes, dense_pointers
 
-__all__ = ["Skeleton"]
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Skeleton:
@@ -105,9 +103,14 @@ class Skeleton:
         return cls(*table.with_end().compress()[0])
 
     @cached_property
-    def num_layers(self) -> int:
-        """The paper's L: the number of steps of an episode (there are L + 1 layers of states, 0 to L)."""
+    def num_steps(self) -> int:
+        """The paper's L: the number of steps of an episode.  There are L + 1 layers of states, 0 to L."""
         return len(self.layer_ptr) - 2
+
+    @property
+    def num_layers(self) -> int:
+        """Another name for :attr:`num_steps`, after the paper's |L|."""
+        return self.num_steps
 
     @cached_property
     def num_states(self) -> int:
@@ -236,7 +239,7 @@ class Skeleton:
         least, most = int(actions.min()), int(actions.max())
         choice = f"{most} actions" if least == most else f"{least} to {most} actions"
         return (
-            f"Skeleton({self.num_layers} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
+            f"Skeleton({self.num_steps} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
             f"{self.num_pairs} pairs, {self.num_transitions} transitions)"
         )
 

@@ -16,19 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.core.arrays import FloatArray, exact_floats, integers
 from advmdp.core.errors import InputError, ModelError
 
-__all__ = [
-    "TOLERANCE",
-    "Pointers",
-    "Table",
-    "check_dense",
-    "check_sparse",
-    "checked_sizes",
-    "dense_pointers",
-    "distribution",
-    "no_distribution",
-    "no_probability",
-]
-
 TOLERANCE = 1e-9
 """How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
 

@@ -31,8 +31,6 @@ from advmdp.model.dynamics import Dynamics, unknown_dynamics
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["Plan", "induct", "largest_reach", "make_plan", "optimistic_response", "upper_occupancy"]
-
 Ints = NDArray[np.int64]
 
 
@@ -65,7 +63,7 @@ def _whole(sk: Skeleton) -> NDArray[np.bool_]:
 
 
 def optimistic_response(
-    sk: Skeleton, loss: ArrayLike, rows: RowSet, span: float = np.inf
+    sk: Skeleton, loss: ArrayLike, row_set: RowSet, span: float = np.inf
 ) -> tuple[FloatArray, FloatArray]:
     """The policy that is best in the best world whose rows lie in the set, and V over states; ties go to the first.
 
@@ -78,24 +76,24 @@ def optimistic_response(
         raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "a finite number")
     if not is_number(span) or not span >= 0.0:
         raise InputError("span", f"{span!r}", "0 or more")
-    plan = make_plan(sk, np.empty(sk.num_pairs))
-    induct(unknown_dynamics(sk), _bounds(sk, rows), losses.copy(), np.zeros(sk.num_pairs), -np.inf, float(span), plan)
+    plan, sets, no_cost = make_plan(sk, np.empty(sk.num_pairs)), _bounds(sk, row_set), np.zeros(sk.num_pairs)
+    induct(unknown_dynamics(sk), sets, losses.copy(), no_cost, -np.inf, float(span), plan)
     return plan.policy, plan.values
 
 
-def upper_occupancy(sk: Skeleton, policy: ArrayLike, rows: RowSet) -> FloatArray:
+def upper_occupancy(sk: Skeleton, policy: ArrayLike, row_set: RowSet) -> FloatArray:
     """u(x, a), the largest probability of each pair under the policy over all worlds whose rows lie in the set."""
     expect(Skeleton, sk, "skeleton")
-    pi, world, sets = np.array(checked_policy(sk, policy)), unknown_dynamics(sk), _bounds(sk, rows)
+    pi, world, sets = np.array(checked_policy(sk, policy)), unknown_dynamics(sk), _bounds(sk, row_set)
     plan = make_plan(sk, pi)
-    layers = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_ptr)[:-1])
+    layers = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_ptr)[:-1])
     reach = np.array([largest_reach(world, sets, int(k), x, plan) for x, k in enumerate(layers)])
     bounds: FloatArray = pi * reach[sk.state_of_pair]
     return bounds
 
 
-def _bounds(sk: Skeleton, rows: RowSet) -> RowSets:
-    return expect(RowSet, rows, "rows").bounds(sk)  # type: ignore[type-abstract]
+def _bounds(sk: Skeleton, row_set: RowSet) -> RowSets:
+    return expect(RowSet, row_set, "row_set").bounds(sk)  # type: ignore[type-abstract]
 
 
 @compiled

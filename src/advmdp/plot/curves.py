@@ -12,8 +12,6 @@ from advmdp.learners.base import Learner
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PALETTE", "epochs", "pair_radii", "parts", "radii", "regret"]
-
 Scale = Literal["linear", "log"]
 PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b3263a", "#55565a")
 """Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
@@ -117,16 +115,16 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     radius says nothing.
     """
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
-    rows, sk = learner.rows, learner.skeleton
-    if rows is None:
+    row_set, sk = learner.row_set, learner.skeleton
+    if row_set is None:
         raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
     axes = _axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
-    layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_pair_ptr))
+    layer = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
     across = layer + 0.8 * ((place + 0.5) / np.diff(sk.layer_pair_ptr)[layer] - 0.5)
     axes.axhline(2.0, color="0.7", lw=1, zorder=1)
-    axes.plot(across, rows.radii(sk), ".", color=PALETTE[0], ms=5)
-    axes.set(xlabel="layer of the pair", xticks=range(sk.num_layers), ylim=(0.0, None))
+    axes.plot(across, row_set.radii(sk), ".", color=PALETTE[0], ms=5)
+    axes.set(xlabel="layer of the pair", xticks=range(sk.num_steps), ylim=(0.0, None))
     return axes
 
 

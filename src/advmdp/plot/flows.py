@@ -14,8 +14,6 @@ from advmdp.model.skeleton import Skeleton
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["bands", "bars", "flow"]
-
 Integers = NDArray[np.signedinteger]
 
 BAR = 0.08
@@ -47,9 +45,9 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
         )
     axes = plt.subplots(figsize=(8, 3.5), layout="constrained")[1] if ax is None else ax
     bottom, height = bars(sk.layer_ptr, sk.successor, measure)
-    layer = np.repeat(np.arange(sk.num_layers + 1), sk.layer_sizes)
+    layer = np.repeat(np.arange(sk.num_steps + 1), sk.layer_sizes)
     # Names are written where they have room: some 100 letters fit side by side.
-    named = sk.state_names is not None and max(map(len, sk.state_names)) * (sk.num_layers + 1) <= 100
+    named = sk.state_names is not None and max(map(len, sk.state_names)) * (sk.num_steps + 1) <= 100
     for x in map(int, np.flatnonzero(height >= FAINTEST)):
         axes.add_patch(Rectangle((layer[x] - BAR / 2, bottom[x]), BAR, height[x], color="0.25", zorder=3, lw=0))
         if named:
@@ -62,7 +60,7 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
         _band(axes, (layer[x] + BAR / 2, leaving[x]), (layer[y] - BAR / 2, entering[y]), mass, colour)
         leaving[x] += mass
         entering[y] += mass
-    axes.set(xlim=(-0.2, sk.num_layers + 0.2), ylim=(-0.03, 1 + GAP + 0.03), yticks=[], xlabel="layer")
+    axes.set(xlim=(-0.2, sk.num_steps + 0.2), ylim=(-0.03, 1 + GAP + 0.03), yticks=[], xlabel="layer")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=21, integer=True))
     axes.spines[["left", "top", "right"]].set_visible(False)
     return axes

@@ -17,9 +17,7 @@ from advmdp.core.arrays import FloatArray, exact_floats
 from advmdp.core.errors import ProjectionError
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["project_as_printed"]
-
-LARGEST = 60.0
+LARGEST_MULTIPLIER = 60.0
 """Where the printed dual sends an entry to zero its multiplier grows without end; e^-60 is zero for a comparison."""
 
 
@@ -54,7 +52,7 @@ def project_as_printed(sk: Skeleton, log_weights: ArrayLike, center: ArrayLike, 
         gradient = np.concatenate([(epsilon - 1.0) * q + rows * pairs, (epsilon + 1.0) * q - rows * pairs, flow[inner]])
         return value, gradient
 
-    bounds = [(0.0, LARGEST)] * (2 * n) + [(-np.inf, np.inf)] * (sk.num_states - 2)
+    bounds = [(0.0, LARGEST_MULTIPLIER)] * (2 * n) + [(-np.inf, np.inf)] * (sk.num_states - 2)
     start = np.zeros(len(bounds))
     found = minimize(
         objective,

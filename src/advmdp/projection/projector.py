@@ -27,14 +27,13 @@ from advmdp.core.compiling import check_threads
 from advmdp.core.errors import EmptySetError, InputError, ProjectionError
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.kernels.compiled import bound
-from advmdp.projection.kernels.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNEVEN, first_unfit, solve_from
+from advmdp.projection.kernels.solver import first_unfit, solve_from
 from advmdp.projection.kernels.structure import build_structure, build_workspace
 from advmdp.projection.kernels.types import BETA
+from advmdp.projection.status import LARGEST_LOG_WEIGHT, Status
 
 if TYPE_CHECKING:
     from advmdp.projection.verification import Verification
-
-__all__ = ["Projection", "Projector", "project"]
 
 TOLERANCE = 1e-9
 ITERATIONS = 200
@@ -164,7 +163,7 @@ class Projector:
     def project(
         self,
         log_weights: ArrayLike,
-        rows: RowSet,
+        row_set: RowSet,
         *,
         warm_start: Projection | None = None,
         tolerance: float = TOLERANCE,
@@ -174,9 +173,11 @@ class Projector:
         """As :func:`project`, without setting up anew. Threads that share a projector take turns."""
         sk = self.skeleton
         weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
-        if (i := first_unfit(weights, LARGEST)) >= 0:
+        if (i := first_unfit(weights, LARGEST_LOG_WEIGHT)) >= 0:
             where = f"log_weights at {sk.where_transition(i)}"
-            raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
+            raise InputError(
+                where, f"{weights[i]}", f"a number within {LARGEST_LOG_WEIGHT:g}, or -inf for what is forbidden"
+            )
         if self.threads > 1:
             check_threads()
         if not isinstance(tolerance, REAL) or not 0.0 < tolerance < 1.0:
@@ -186,23 +187,22 @@ class Projector:
         starts = (self._zeros,) if warm_start is None else (self._start(warm_start), self._zeros)
         with self._lock:
             for start in starts:
-                status, defect, answer = self._solved(start, weights, rows, float(tolerance), limit)
-                if status != STALLED:
+                status, defect, answer = self._solved(start, weights, row_set, float(tolerance), limit)
+                if status != Status.STALLED:
                     break
-        if status == NO_PATH:
-            given = "no path on which every row keeps to its set and to weights above zero"
-            raise EmptySetError("projection", given, "at least one from the first state to the last")
-        if status != SOLVED and not allow_unconverged:
+        if status == Status.NO_PATH:
+            raise EmptySetError("projection", Status.NO_PATH.message, "at least one from the first state to the last")
+        if status != Status.SOLVED and not allow_unconverged:
             reached = f"flow residual {answer.flow_residual:.3g}, relative defect {defect:.3g}, gap {answer.gap:.3g},"
             after = f"after {answer.iterations} iterations; the tolerance is {tolerance:g}"
             raise ProjectionError(f"projection not solved: {reached} {after}")
         return answer
 
     def _solved(
-        self, start: FloatArray, weights: FloatArray, rows: RowSet, tolerance: float, limit: int
+        self, start: FloatArray, weights: FloatArray, row_set: RowSet, tolerance: float, limit: int
     ) -> tuple[int, float, Projection]:
         """The status, the largest defect, and the answer from one start."""
-        sk, work, sets, tops = self.skeleton, self.memory, self.bounds(rows), _NO_TOPS
+        sk, work, sets, tops = self.skeleton, self.memory, self.bounds(row_set), _NO_TOPS
         n, pairs = sk.num_transitions, sk.num_pairs
         log_q, q, log_pairs, policy = apart(n, n, pairs, pairs)
         problem = (self.structure, weights, sets, work, log_q, q, log_pairs, policy, tolerance, limit)
@@ -210,24 +210,24 @@ class Projector:
             self._solve = bound(solve_from, self._zeros, *problem)
         self._used = True
         status, value, gap, residual, defect, iterations = self._solve(start, *problem)
-        if status == UNEVEN:
+        if status == Status.UNEVEN:
             tops = self._tops(weights)
             even = frozen(weights - np.repeat(tops, np.diff(sk.layer_transition_ptr)))
             status, value, gap, residual, defect, iterations = self._solve(start, problem[0], even, *problem[2:])
         answer = Projection.__new__(Projection)
         # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
         object.__setattr__(answer, "__dict__", {
-            "skeleton": sk, "log_weights": weights, "row_set": rows, "log_q": log_q, "q": q, "policy": policy,
+            "skeleton": sk, "log_weights": weights, "row_set": row_set, "log_q": log_q, "q": q, "policy": policy,
             "log_pairs": log_pairs, "beta": work.states[BETA].copy(), "dual": _below(value, tops),
             "gap": gap if gap >= 0.0 else np.inf,  # an answer so far off that its divergence overflows bounds nothing
-            "flow_residual": residual, "iterations": iterations, "converged": status == SOLVED,
+            "flow_residual": residual, "iterations": iterations, "converged": status == Status.SOLVED,
         })  # fmt: skip
         return status, defect, answer
 
-    def bounds(self, rows: RowSet) -> RowSets:
+    def bounds(self, row_set: RowSet) -> RowSets:
         """The bounds of a set, kept for as long as the same one is used."""
-        if self._known is None or self._known[0] is not rows:
-            self._known = expect(RowSet, rows, "rows"), rows.bounds(self.skeleton)  # type: ignore[type-abstract]
+        if self._known is None or self._known[0] is not row_set:
+            self._known = expect(RowSet, row_set, "row_set"), row_set.bounds(self.skeleton)  # type: ignore[type-abstract]
         return self._known[1]
 
     def _tops(self, weights: FloatArray) -> FloatArray:
@@ -242,7 +242,7 @@ class Projector:
         beta = expect(Projection, warm_start, "warm_start").beta
         if beta.shape != (self.skeleton.num_states,):
             raise InputError("warm_start", f"a projection over {len(beta)} states", f"{self.skeleton.num_states}")
-        start = np.where(np.abs(beta) <= LARGEST, beta, 0.0)
+        start = np.where(np.abs(beta) <= LARGEST_LOG_WEIGHT, beta, 0.0)
         start[0] = start[-1] = 0.0
         return start
 
@@ -264,14 +264,14 @@ def _again(skeleton: Skeleton, threads: int) -> Projector:
 def project(
     skeleton: Skeleton,
     log_weights: ArrayLike,
-    rows: RowSet,
+    row_set: RowSet,
     *,
     warm_start: Projection | None = None,
     tolerance: float = TOLERANCE,
     max_iterations: int = ITERATIONS,
     allow_unconverged: bool = False,
 ) -> Projection:
-    """The occupancy measure closest to exp(log_weights) whose rows lie in the set ``rows``.
+    """The occupancy measure closest to exp(log_weights) whose rows lie in the set ``row_set``.
 
     A log weight of -inf forbids a transition.  ``warm_start``, an earlier projection on the same skeleton, gives the
     multipliers to begin with.  What cannot be solved raises: :class:`EmptySetError` where no occupancy measure fits,
@@ -282,7 +282,7 @@ def project(
     """
     return Projector(skeleton).project(
         log_weights,
-        rows,
+        row_set,
         warm_start=warm_start,
         tolerance=tolerance,
         max_iterations=max_iterations,

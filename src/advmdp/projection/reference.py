@@ -25,8 +25,6 @@ from advmdp.model.skeleton import Skeleton
 from advmdp.projection.projector import Projection
 from advmdp.projection.verification import feasible, flow_violation, log_sums, verify
 
-__all__ = ["project"]
-
 Array: TypeAlias = Any  # of long doubles
 Long = np.longdouble
 BISECTIONS = 160
@@ -202,7 +200,7 @@ def hessian(problem: Problem, dual: Dual) -> Array:
     """Second derivatives of F: sum q(x,a) [dp/dbeta + (p - e_x)(p - e_x)'] - sum over layers of g g'."""
     sk, n = problem.sk, problem.sk.num_states
     H = np.zeros((n, n), Long)
-    for k in range(sk.num_layers):
+    for k in range(sk.num_steps):
         g = np.zeros(n, Long)
         for pair in range(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1]):
             at = slice(sk.transition_ptr[pair], sk.transition_ptr[pair + 1])
@@ -244,7 +242,7 @@ def rebuild(
         log_mass = np.full(sk.num_states, -np.inf, Long)
         log_mass[0] = 0
         log_q = np.empty(sk.num_transitions, Long)
-        for k in range(sk.num_layers):
+        for k in range(sk.num_steps):
             for pair in range(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1]):
                 at = slice(sk.transition_ptr[pair], sk.transition_ptr[pair + 1])
                 log_q[at] = log_mass[sk.state_of_pair[pair]] + log_policy[pair] + dual.log_p[at]

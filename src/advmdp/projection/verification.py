@@ -26,8 +26,6 @@ from advmdp.model.skeleton import Skeleton
 if TYPE_CHECKING:
     from advmdp.projection.projector import Projection
 
-__all__ = ["Verification", "feasible", "flow_violation", "log_sums", "verify"]
-
 Long = np.longdouble
 Array: TypeAlias = Any  # of long doubles
 Flags = NDArray[np.bool_]
@@ -81,7 +79,7 @@ def verify(answer: "Projection") -> Verification:
         value=float(value),
         gap=float(cost + log_partition(answer, log_w, sets)),
         claims=float(np.maximum(answer.dual - value, np.maximum(value - answer.dual, 0) - answer.gap)),
-        rounding=1e-14 * sk.num_layers * float(known.max(initial=0)),
+        rounding=1e-14 * sk.num_steps * float(known.max(initial=0)),
     )
 
 
@@ -177,7 +175,7 @@ def feasible(sk: Skeleton, log_weights: Array, sets: RowSets) -> tuple[Flags, Fl
     """The pairs with a row in their set that avoids all dead ends, and the states that feasible paths meet."""
     possible, met = np.zeros(sk.num_pairs, bool), np.zeros(sk.num_states, bool)
     met[-1] = True  # for now: from here the last state can be reached
-    for k in range(sk.num_layers - 1, -1, -1):
+    for k in range(sk.num_steps - 1, -1, -1):
         pairs, at = layer_slices(sk, k)
         avoided = (log_weights[at] == -np.inf) | ~met[sk.successor[at]]
         possible[pairs] = can_avoid(sets, pairs, at, avoided, sk.transition_ptr[pairs.start : pairs.stop] - at.start)
@@ -185,7 +183,7 @@ def feasible(sk: Skeleton, log_weights: Array, sets: RowSets) -> tuple[Flags, Fl
     onward = met.copy()
     met[1:] = False
     has_mass = (sets.high > 0) if sets.is_box else (sets.low > 0) | (sk.over_transitions(sets.radius) > 0)
-    for k in range(sk.num_layers):
+    for k in range(sk.num_steps):
         pairs, at = layer_slices(sk, k)
         used = sk.over_transitions(possible & met[sk.state_of_pair])[at] & has_mass[at] & (log_weights[at] > -np.inf)
         met[sk.successor[at][used & onward[sk.successor[at]]]] = True

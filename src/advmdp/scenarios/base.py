@@ -27,18 +27,6 @@ from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
-__all__ = [
-    "MOST_STEPS",
-    "Accounted",
-    "Scenario",
-    "UnitCosts",
-    "at_most",
-    "checked_distribution",
-    "positive",
-    "recorded",
-    "span",
-]
-
 LONGEST = 2**53
 MOST_STEPS = 10_000
 """Of an episode, and of what else is counted out one by one: a slip of the keyboard should not run for hours."""

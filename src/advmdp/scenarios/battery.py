@@ -57,8 +57,6 @@ from advmdp.scenarios.base import (
 )
 from advmdp.scenarios.csv_table import CsvTable, read_csv
 
-__all__ = ["Prices", "generated_prices", "prices_from_csv", "scenario"]
-
 WINTER = (
     0.45, 0.42, 0.40, 0.40, 0.42, 0.50, 0.65, 0.85, 0.95, 0.90, 0.80, 0.75,
     0.72, 0.70, 0.70, 0.75, 0.85, 0.97, 1.00, 0.95, 0.85, 0.70, 0.60, 0.50,
@@ -190,7 +188,7 @@ def scenario(
         lambda seed: Accounted(mdp.skeleton, items, quantities, costs(seed), several, 0.5, episodes),
         TotalLoss() if several is None else WorstCase(),
         2.0 * unit,
-        -unit * mdp.skeleton.num_layers,
+        -unit * mdp.skeleton.num_steps,
         episodes,
     )
 

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from advmdp.core.arrays import FloatArray, floats, fraction
 from advmdp.criteria import Criterion
-from advmdp.game.play import Game, play
+from advmdp.game.play import play
+from advmdp.game.result import Game
 from advmdp.learners.base import Learner
+from advmdp.learners.domains import State
 from advmdp.model.mdp import Trajectory
 from advmdp.scenarios.base import Scenario
-
-__all__ = ["Comparison", "OnTheMean", "compare", "count", "example", "paper", "part", "picture", "shown"]
 
 Learners = Callable[[Scenario, Criterion, int], Mapping[str, Learner]]
 """(scenario, criterion, episodes) -> learners that know nothing yet, by what they are called."""
@@ -184,8 +184,8 @@ class OnTheMean(Learner):
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner.description()}
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         return self.inner.state()
 
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: State) -> None:
         self.inner.restore(state)

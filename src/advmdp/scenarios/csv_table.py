@@ -17,8 +17,6 @@ from advmdp.core.arrays import LARGEST
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 
-__all__ = ["CsvTable", "read_csv", "read_table"]
-
 
 @dataclass(frozen=True)
 class CsvTable:

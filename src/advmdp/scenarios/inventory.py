@@ -45,8 +45,6 @@ from advmdp.scenarios.base import (
 )
 from advmdp.scenarios.csv_table import read_csv
 
-__all__ = ["COSTS", "costs_from_csv", "generated_costs", "scenario"]
-
 COSTS: dict[str, tuple[float, float]] = {
     "order": (0.2, 1.0),
     "hold": (0.05, 0.2),

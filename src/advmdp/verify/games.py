@@ -13,8 +13,6 @@ from advmdp.losses import Losses, Stochastic, Switching
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["ADVERSARIES", "LOSSES_AT_ONCE", "bad_action", "bad_state", "horizons", "switching", "world"]
-
 LOSSES_AT_ONCE = 2
 """d, for WorstCase."""
 

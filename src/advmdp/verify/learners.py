@@ -17,7 +17,6 @@ proportion to T.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,13 @@ import numpy as np
 from advmdp.criteria import TotalLoss
 from advmdp.game.play import play
 from advmdp.learners import bounds
-from advmdp.learners.base import LEARNERS, Learner, learner_class
+from advmdp.learners.base import Learner
+from advmdp.learners.registry import LEARNERS, make_learner
 from advmdp.losses import Adaptive, Losses
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.verify.games import bad_action, bad_state, horizons, switching, world
 from advmdp.verify.rows import Row, Shown, bounded, fitted, hidden, least_exponent
-
-__all__ = ["Contender", "contenders", "guarantee", "guarantees"]
 
 LONGEST = 10**5
 """The most episodes of a game, of which there are hundreds."""
@@ -66,9 +64,9 @@ class Contender:
 def contenders() -> list[Contender]:
     """Every learner with a guarantee of its own, once for each kind of feedback, with the theory's parameters."""
     found = []
-    for name in LEARNERS:
+    for name, kind in LEARNERS.items():
         if name not in ELSEWHERE:
-            either = learner_class(name).sees == "full or bandit"
+            either = kind.sees == "full or bandit"
             for options in ({"feedback": "full"}, {"feedback": "bandit"}) if either else ({},):
                 title = ", ".join([name, *options.values()])
                 found.append(Contender(title, partial(made, name, options), NOTES.get(name, "")))
@@ -77,11 +75,7 @@ def contenders() -> list[Contender]:
 
 def made(name: str, options: dict[str, Any], mdp: MDP, horizon: int, seed: int) -> Learner:
     """The learner of that name; of horizon and seed it is told what it takes."""
-    kind: Callable[..., Learner] = learner_class(name)
-    told = mdp if learner_class(name).knows == "dynamics" else mdp.skeleton
-    takes = signature(kind).parameters
-    given = {key: value for key, value in (("horizon", horizon), ("seed", seed)) if key in takes}
-    return kind(told, **given, **options)
+    return make_learner(name, mdp, offered={"horizon": horizon, "seed": seed}, **options)
 
 
 def guarantees(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:

@@ -51,8 +51,6 @@ from advmdp.verify.games import ADVERSARIES, LOSSES_AT_ONCE, bad_state, horizons
 from advmdp.verify.learners import guarantees
 from advmdp.verify.rows import SURE, Row, Shown, bounded, fitted, hidden, least_exponent
 
-__all__ = ["Account", "Row", "account", "rows", "run"]
-
 T_ = TypeVar("T_")
 DELTA = 0.05
 CRITERIA: tuple[Criterion, ...] = (TotalLoss(), WorstCase(), Risk(alpha=0.25, c=2.0))
@@ -138,6 +136,8 @@ def covered(mdp: MDP, seed: int, number: int) -> NDArray[np.bool_]:
     log_term = float(np.log(T * sk.num_states * sk.num_actions / COVERAGE_DELTA))
     losses = Switching(sk, period=10, seed=seed).block(0, T)
     rng = generator(seed, "verify", "coverage", str(number))
+    counts = learner.counts
+    assert counts is not None  # it counts, in epochs
     held, epoch = np.ones((len(KINDS), 2), bool), 1
     for loss in losses:
         learner.update(mdp.sample(learner.policy, rng), loss)
@@ -145,7 +145,7 @@ def covered(mdp: MDP, seed: int, number: int) -> NDArray[np.bool_]:
             epoch = learner.epochs
             for j, kind in enumerate(KINDS):
                 for k, scale in enumerate((1.0, kind.narrow)):
-                    held[j, k] &= covers(sk, kind.make(sk, learner.counts, log_term, scale), mdp.transition)
+                    held[j, k] &= covers(sk, kind.make(sk, counts, log_term, scale), mdp.transition)
     return held
 
 

@@ -14,8 +14,6 @@ from scipy.special import stdtrit
 from advmdp.learners import bounds
 from advmdp.model.skeleton import Skeleton
 
-__all__ = ["SURE", "Row", "Shown", "bounded", "fitted", "hidden", "least_exponent"]
-
 T_ = TypeVar("T_")
 SURE = 0.999
 """How sure one must be that a number is not what was claimed before the row fails."""

@@ -18,16 +18,15 @@ from advmdp.core.arrays import FloatArray, expect, frozen, whole
 from advmdp.core.errors import InputError, ModelError
 from advmdp.core.streams import generator
 from advmdp.criteria import Criterion, evaluate_terms
-from advmdp.learners.base import Learner, load_learner
+from advmdp.learners.base import Learner
 from advmdp.learners.episode import make_block
+from advmdp.learners.registry import load_learner
 from advmdp.losses import Losses, Switching
 from advmdp.model.dynamics import known_dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import flow_residuals, occupancy, policy_of, transition_of
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
-
-__all__ = ["check_criterion", "check_learner"]
 
 SLACK = 1e-10
 """How far an inequality between values may be missed, relative to the size of what it compares: rounding, no more."""
@@ -286,7 +285,7 @@ class _Trial:
         if not one.compiled or (terms := one.criterion.terms) is None:
             return
         sk = self.mdp.skeleton
-        drawn = rng.random((count, 2 * sk.num_layers))
+        drawn = rng.random((count, 2 * sk.num_steps))
         total = np.zeros((sk.num_transitions, 1))
         block = make_block(sk, self.losses.block(0, count), terms, total, drawn)
         one.play_block(known_dynamics(self.mdp), block)

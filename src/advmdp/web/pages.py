@@ -7,8 +7,6 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-__all__ = ["row", "table", "whole_page"]
-
 
 def whole_page(folder: str, title: str, about: str, summary: str, data: str, **parts: str) -> str:
     """A page that asks for nothing: its sections, script and additional style are in the package's ``folder``.

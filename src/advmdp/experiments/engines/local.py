@@ -32,8 +32,6 @@ from typing import Any, Literal, NamedTuple
 
 from advmdp.core.errors import StorageError
 
-__all__ = ["Engine", "Event", "Player", "Task", "play_task", "processes", "remembered", "unswept"]
-
 SHARED = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 """Threads of which a process gets its part: results do not depend on them."""
 THREADS = (*SHARED, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -42,8 +42,6 @@ from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK, Run, make_
 from advmdp.experiments.spec import FilePart
 from advmdp.experiments.store import INDEX, lock
 
-__all__ = ["make_engine"]
-
 LIVES = 5
 """How many workers may die over one run; more than two, since a dying node can look like a dying worker."""
 WINDOW = 200

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from advmdp.core.arrays import FloatArray
 
-__all__ = ["Comparator", "relative_gap"]
-
 NOTHING = 1e-9
 
 

@@ -18,8 +18,6 @@ from advmdp.planning.hindsight.search import searched
 from advmdp.planning.hindsight.sequence import Blocks, Progress, Source
 from advmdp.planning.hindsight.tasks import task_of
 
-__all__ = ["comparator", "comparators", "total_comparator"]
-
 GAP = 1e-4
 PASSES = 200
 

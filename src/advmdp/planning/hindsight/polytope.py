@@ -6,8 +6,6 @@ from advmdp.core.arrays import FloatArray
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response, occupancy, policy_of
 
-__all__ = ["Polytope"]
-
 TINY = float(np.finfo(np.float64).tiny)
 
 

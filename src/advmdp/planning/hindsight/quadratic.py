@@ -13,8 +13,6 @@ from advmdp.planning.hindsight.sequence import Source
 from advmdp.planning.hindsight.sums import mirrored
 from advmdp.planning.hindsight.tasks import Task
 
-__all__ = ["least_of_model", "summed"]
-
 VERTICES, RIDGE = 1000, 1e-12
 
 

@@ -11,8 +11,6 @@ from advmdp.planning.hindsight.sequence import Sample, Source
 from advmdp.planning.hindsight.sums import mirrored
 from advmdp.planning.hindsight.tasks import Task
 
-__all__ = ["Search", "searched"]
-
 SAMPLE, SAMPLE_ENTRIES, SAMPLE_SHARE, SAMPLE_SHORTEST = 1000, 2**22, 10, 50
 """A sample has at most so many episodes and numbers.  It is drawn of a sequence so many times longer, for prefixes with
 so many episodes of it."""

@@ -12,8 +12,6 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.losses import Losses, Policies
 from advmdp.planning.hindsight.polytope import Polytope
 
-__all__ = ["Blocks", "Played", "Progress", "Sample", "Source"]
-
 Progress = Callable[[float], object]
 
 LONGEST, ENTRIES = 1024, 2**20

@@ -7,8 +7,6 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.compiling import compiled
 from advmdp.planning.hindsight.polytope import Polytope
 
-__all__ = ["add_products", "add_rows", "means_over_successors", "mirrored", "sums"]
-
 Pointers = NDArray[np.int64]
 
 

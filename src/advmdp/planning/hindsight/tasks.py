@@ -10,8 +10,6 @@ from advmdp.criteria import RISK, RISK_LEMMA, WORST, Criterion
 from advmdp.planning.hindsight.polytope import Polytope
 from advmdp.planning.hindsight.sums import add_products, add_rows, means_over_successors, sums
 
-__all__ = ["Task", "task_of"]
-
 MOST_PAIRS = 2048
 """Above so many pairs there is no matrix over them."""
 

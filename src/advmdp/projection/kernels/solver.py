@@ -40,9 +40,9 @@ from advmdp.projection.kernels.types import (
 )
 from advmdp.projection.kernels.vectors import copy_row
 from advmdp.projection.kernels.weights import LIFT, fill_weights
+from advmdp.projection.status import LARGEST_LOG_WEIGHT, Status
 
-SOLVED, NO_PATH, STALLED, UNFIT, UNEVEN = 0, 1, 2, 3, 4
-LARGEST = 1e8  # of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth
+SOLVED, NO_PATH, STALLED, UNFIT, UNEVEN = (status.value for status in Status)
 HALVINGS = 12
 PATIENCE = 3  # stalls
 NEGLIGIBLE = -27.631021115928547  # ln 1e-12
@@ -76,7 +76,7 @@ def extent(log_w: Floats, begin: int, end: int) -> tuple[float, float, float]:
     top, bottom, least = -np.inf, np.inf, np.inf
     for i in range(unsigned(begin), unsigned(end)):
         t = log_w[i]
-        finite = t if t > -3.0 * LARGEST else np.inf
+        finite = t if t > -3.0 * LARGEST_LOG_WEIGHT else np.inf
         top = t if t > top else top
         bottom = t if t < bottom else bottom
         least = finite if finite < least else least
@@ -307,7 +307,7 @@ def solve(
     limit: int,
 ) -> tuple[int, float, float, float, float, int]:
     """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
-    if first_unfit(log_w, 2.0 * LARGEST) >= 0:  # without its layer's offset one may be twice as large
+    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) >= 0:  # without its layer's offset one may be twice as large
         return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
     top, bottom, least = extent(log_w, 0, log_w.shape[0])
     plain = bottom > -np.inf and not sets.blocking and structure.connected
@@ -378,7 +378,7 @@ def solve_from(
     As it allocates nothing itself, Numba hands it arrays without a record of who owns them, of which `solve`, called
     directly, would have some thirty made and freed: a tenth of a small problem.
     """
-    if first_unfit(log_w, 2.0 * LARGEST) < 0 and not is_level(structure, log_w):
+    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) < 0 and not is_level(structure, log_w):
         return UNEVEN, 0.0, 0.0, 0.0, 0.0, 0
     for x in range(unsigned(start.shape[0])):
         memory.states[BETA, x] = start[x]

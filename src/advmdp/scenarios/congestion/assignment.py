@@ -34,8 +34,6 @@ from advmdp.scenarios.base import positive
 from advmdp.scenarios.congestion.game import CongestionGame, total
 from advmdp.scenarios.network.routing import LOST
 
-__all__ = ["Assignment", "AssignmentError", "assignment", "least_peak"]
-
 MOST = 100_000
 MOST_OF_LAST = 0.99
 """So much of the last target may be kept at most: some of the best response must always be new."""

@@ -53,12 +53,10 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
-from advmdp.model.mdp import MDP, Trajectory, sample_path
+from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response, occupancy
 from advmdp.scenarios.network.routing import LOST, by_link
 from advmdp.scenarios.network.topology import Topology
-
-__all__ = ["Commodity", "CongestionGame", "Course", "LinkDelays", "Router"]
 
 Ints = NDArray[np.int64]
 KNEE = 0.9
@@ -140,11 +138,11 @@ class CongestionGame:
     @cached_property
     def _parts(self) -> Ints:
         """For each transition of the whole a number of its commodity and layer; the last for none."""
-        layers = self.mdp.skeleton.num_layers
+        layers = self.mdp.skeleton.num_steps
         part = np.full(len(self.link), len(self.commodities) * layers)
         for i, one in enumerate(self.commodities):
             sk = one.mdp.skeleton
-            layer = np.repeat(np.arange(sk.num_layers), np.diff(sk.layer_transition_ptr))
+            layer = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_transition_ptr))
             part[one.transitions] = i * layers + layer
         return part
 
@@ -163,7 +161,7 @@ class CongestionGame:
     def changed(self, q: FloatArray, before: FloatArray) -> float:
         """The share of the traffic that goes another way."""
         count = len(self.commodities)
-        apart = np.bincount(self._parts, np.abs(q - before), count * self.mdp.skeleton.num_layers + 1)
+        apart = np.bincount(self._parts, np.abs(q - before), count * self.mdp.skeleton.num_steps + 1)
         return float(0.5 * apart[:-1].reshape(count, -1).max(axis=1).sum())
 
     def gap(self, q: FloatArray) -> float:
@@ -262,13 +260,8 @@ class _Play:
     def _path(self, i: int, policy: FloatArray, t: int) -> Trajectory:
         """The packet of commodity i in episode t."""
         one = self.game.commodities[i]
-        sk = one.mdp.skeleton
-        steps = sk.num_layers
-        path = Trajectory(np.empty(steps + 1, np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64))
-        drawn = uniforms(self.keys[i], t, 1, 2 * steps)[0]
-        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, one.mdp.transition, policy[one.pairs])
-        sample_path(*arrays, drawn, path.states, path.pairs, path.transitions)
-        return path
+        drawn = uniforms(self.keys[i], t, 1, 2 * one.mdp.skeleton.num_steps)[0]
+        return one.mdp.sample_from(policy[one.pairs], drawn)
 
     def percentile(self, share: float) -> float:
         """The least delay that so much of the traffic in the second half did not exceed."""

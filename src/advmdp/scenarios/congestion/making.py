@@ -16,8 +16,6 @@ from advmdp.scenarios.congestion.game import Commodity, CongestionGame, LinkDela
 from advmdp.scenarios.network.routing import KM_PER_MS, network
 from advmdp.scenarios.network.topology import Topology, topology_from
 
-__all__ = ["congestion_game"]
-
 Ints = NDArray[np.int64]
 Part = tuple[str, str, float, MDP, Ints]
 
@@ -116,16 +114,16 @@ def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
     """Layers of the whole; where each commodity's states are in it; the states in which those wait who have ended."""
     states = [np.empty(sk.num_states, np.int64) for sk in skeletons]
     layer_ptr, ends = [0, 1], []
-    for k in range(max(sk.num_layers for sk in skeletons) + 1):
+    for k in range(max(sk.num_steps for sk in skeletons) + 1):
         count = layer_ptr[-1]
         for sk, place in zip(skeletons, states, strict=True):
-            if k < sk.num_layers:
+            if k < sk.num_steps:
                 first, last = (int(n) for n in sk.layer_ptr[k : k + 2])
                 place[first:last] = np.arange(count, count + last - first)
                 count += last - first
-            elif k == sk.num_layers:
+            elif k == sk.num_steps:
                 place[-1] = -1 - k  # its number is known when all others of the layer are
-        if any(sk.num_layers <= k for sk in skeletons):
+        if any(sk.num_steps <= k for sk in skeletons):
             for place in states:
                 place[-1] = count if place[-1] == -1 - k else place[-1]
             ends.append(count)

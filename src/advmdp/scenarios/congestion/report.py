@@ -24,8 +24,6 @@ from advmdp.web.pages import row as row_of
 from advmdp.web.pages import table as table_of
 from advmdp.web.pages import whole_page
 
-__all__ = ["congestion_report", "sentences", "write_congestion_report"]
-
 MOST = 2_000_000
 """Characters of loads in a page: later episodes are left out, and said to be."""
 FLAPS = 0.05

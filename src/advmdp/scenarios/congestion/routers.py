@@ -22,8 +22,6 @@ from advmdp.scenarios.congestion.assignment import assignment
 from advmdp.scenarios.congestion.game import CongestionGame, Router
 from advmdp.scenarios.network.routing import LOST
 
-__all__ = ["DelayRouting", "Fixed", "Learners", "shortest_by_hops", "standard_routers"]
-
 STEP, RADII = 300.0, 0.03
 """The practical parameters: times the theory's eta, times its radii.  See docs/congestion.md for their choice."""
 SMOOTHING = 0.9
@@ -78,7 +76,7 @@ class Learners:
 def shortest_by_hops(game: CongestionGame) -> Fixed:
     """The fewest hops, on average over deflections."""
     # A lost packet costs more than any way, as it does in milliseconds.
-    cost = np.where(game.link == LOST, 2.0 * game.mdp.skeleton.num_layers, 0.0)
+    cost = np.where(game.link == LOST, 2.0 * game.mdp.skeleton.num_steps, 0.0)
     cost[game.link >= 0] = 1.0
     return Fixed(best_response(game.mdp, cost)[0])
 

@@ -37,11 +37,9 @@ from advmdp.core.streams import generator
 from advmdp.model.tables import running
 from advmdp.scenarios.base import at_most
 
-__all__ = ["ACROSS", "DOWN", "UP", "AsGraph", "Ways", "generated_as_graph", "read_as_graph"]
-
 Ints = NDArray[np.int64]
 UP, ACROSS, DOWN = 0, 1, 2
-LARGEST = 2**32 - 1
+LARGEST_AS = 2**32 - 1
 FEWEST, MOST_BY_NETWORKX = 20, 10_000
 """From how many ASes on a graph is Internet-like at all, and up to how many networkx's generator is made for."""
 MOST = 10_000_000
@@ -129,7 +127,7 @@ def read_as_graph(path: str | PathLike[str]) -> AsGraph:
     rows = lines.select("line", "text", fields=cells.list.len(), a=numbers[0], b=numbers[1], kind=numbers[2])
     fields = int(rows["fields"][0])
     good = pl.col("fields").is_in([fields] if fields in (3, 4) else []) & pl.col("kind").is_in([-1, 0])
-    good &= pl.col("a").is_between(1, LARGEST) & pl.col("b").is_between(1, LARGEST) & (pl.col("a") != pl.col("b"))
+    good &= pl.col("a").is_between(1, LARGEST_AS) & pl.col("b").is_between(1, LARGEST_AS) & (pl.col("a") != pl.col("b"))
     if (bad := rows.filter(~good.fill_null(False))).height:
         _refuse(name, int(bad["line"][0]), str(bad["text"][0]), fields)
     a, b = rows["a"].to_numpy(), rows["b"].to_numpy()
@@ -162,8 +160,8 @@ def _refuse(name: str, line: int, text: str, fields: int) -> NoReturn:
     if len(cells) != fields:
         raise InputError(where, f"{len(cells)} fields", f"{fields}, as in the first line")
     for cell in cells[:2]:
-        if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= LARGEST):
-            raise InputError(where, f"'{cell}'", f"the number of an AS, 1 to {LARGEST}")
+        if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= LARGEST_AS):
+            raise InputError(where, f"'{cell}'", f"the number of an AS, 1 to {LARGEST_AS}")
     if cells[2] not in ("-1", "0"):
         siblings = " (siblings, in old files: leave them out or make them peers)" if cells[2] in ("1", "2") else ""
         raise InputError(where, f"relation '{cells[2]}'{siblings}", "-1 (provider|customer) or 0 (peers)")

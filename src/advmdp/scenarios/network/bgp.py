@@ -46,8 +46,6 @@ from advmdp.model.tables import running
 from advmdp.scenarios.base import MOST_STEPS, Scenario, UnitCosts, at_most, span
 from advmdp.scenarios.network.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
 
-__all__ = ["Routes", "generated_costs", "graph_of", "routes", "scenario"]
-
 PACKAGES = ("networkx",)
 """What a world is made with, whose versions count."""
 

@@ -25,8 +25,6 @@ from advmdp.scenarios.base import positive
 from advmdp.scenarios.csv_table import CsvTable, read_table
 from advmdp.scenarios.network.topology import Topology
 
-__all__ = ["COSTS", "LinkCosts", "costs_from_file"]
-
 COSTS = ("delay", "congestion", "price")
 """The kinds of cost that a link has."""
 

@@ -70,8 +70,6 @@ from advmdp.scenarios.base import MOST_STEPS, Accounted, Scenario, UnitCosts, at
 from advmdp.scenarios.network.link_costs import COSTS, costs_from_file
 from advmdp.scenarios.network.topology import Topology, topology_from
 
-__all__ = ["DELIVERED", "KM_PER_MS", "LOST", "Routing", "by_link", "generated_costs", "network", "scenario"]
-
 PACKAGES = ("networkx", "topohub")
 """What a world is read with, whose versions count."""
 

@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import LARGEST, FloatArray, frozen, is_number, real
 from advmdp.core.errors import InputError
 
-__all__ = ["Topology", "topology_from", "topology_names"]
-
 LENGTHS = ("length", "dist", "weight")
 """What an edge's length may be called; the first that any edge has is it."""
 

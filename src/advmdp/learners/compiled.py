@@ -1,0 +1,95 @@
+"""What compiled learners share: arrays that a kernel updates, saved and restored by name.
+
+A :class:`CompiledLearner` keeps its arrays in a named tuple, which its kernel takes.  Those in ``kept`` are what it has
+learned, each with its domain (see :mod:`advmdp.learners.domains`); the others are scratch.  One that counts visits has
+:class:`advmdp.learners.epochs.Epochs`, whose counters are part of its state.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.confidence import Counts
+from advmdp.core.arrays import FloatArray, owned
+from advmdp.core.errors import InputError
+from advmdp.criteria import TotalLoss
+from advmdp.learners.base import Learner
+from advmdp.learners.domains import POLICY, Domain, State, check_state
+from advmdp.learners.episode import Block, told_block
+from advmdp.learners.epochs import Epochs
+from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.mdp import Trajectory
+
+TOTAL = TotalLoss().terms
+
+
+class Memory(Protocol):
+    """The arrays of a learner, a named tuple; whatever else there is, the policy is one of them."""
+
+    @property
+    def policy(self) -> FloatArray: ...
+
+
+M = TypeVar("M", bound=Memory)
+
+
+class CompiledLearner(Learner, Generic[M]):
+    """A learner of the total loss whose arrays are updated by a kernel."""
+
+    kept: ClassVar[Mapping[str, Domain]] = {"policy": POLICY}
+    """The arrays of ``_memory`` that it has learned, and what they may hold."""
+    weighs: bool = False
+    """Whether it divides by the probability of what it saw, which then must be above zero."""
+    _memory: M
+    _epochs: Epochs | None = None
+
+    @abstractmethod
+    def _learn(self, world: Dynamics, block: Block) -> None:
+        """Play and learn from all episodes of the block."""
+
+    @property
+    def policy(self) -> FloatArray:
+        return owned(self._memory.policy)
+
+    @property
+    def compiled(self) -> bool:
+        return True
+
+    @property
+    def counts(self) -> Counts | None:
+        """The counters N_i, M_i, n_i and m_i, for learners with epochs."""
+        return None if self._epochs is None else self._epochs.counts
+
+    @property
+    def epochs(self) -> int:
+        return 1 if self._epochs is None else self._epochs.counts.epoch
+
+    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        sk, policy = self.skeleton, self._memory.policy
+        block = told_block(sk, trajectory, loss, self.feedback, TOTAL)
+        if self.weighs and not (policy[block.pairs[0]] > 0.0).all():
+            p = int(block.pairs[0][np.argmin(policy[block.pairs[0]])])
+            raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
+        self.play_block(unknown_dynamics(sk), block)
+
+    def play_block(self, world: Dynamics, block: Block) -> None:
+        self._learn(world, block)
+        self.episode += len(block.losses)
+
+    def _arrays(self) -> State:
+        arrays: State = {name: getattr(self._memory, name) for name in self.kept}
+        return arrays if self._epochs is None else arrays | self._epochs.arrays()
+
+    def state(self) -> State:
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def restore(self, state: State) -> None:
+        domains = dict(self.kept) | ({} if self._epochs is None else self._epochs.domains)
+        check_state(type(self).__name__, self.skeleton, domains, self._arrays(), state)
+        for name in self.kept:
+            getattr(self._memory, name)[...] = state[name]
+        if self._epochs is not None:
+            self._epochs.restore(state)

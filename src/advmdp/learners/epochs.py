@@ -1,0 +1,45 @@
+"""Epochs: the counters that a learner of unknown dynamics keeps, and the loop that begins a new epoch.
+
+An epoch ends when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper
+(docs/errata.md, item 2).  A learner has epochs as a part; it says what is done in one and what a new one begins with.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from advmdp.confidence import Counts
+from advmdp.learners.domains import COUNTERS, State
+from advmdp.model.skeleton import Skeleton
+
+
+class Epochs:
+    """The counters of a learner, saved and taken over with it."""
+
+    domains = COUNTERS
+
+    def __init__(self, sk: Skeleton) -> None:
+        self.counts = Counts(sk)
+
+    def arrays(self) -> State:
+        """The counters by name, not copied."""
+        return {name: np.asarray(getattr(self.counts, name)) for name in COUNTERS}
+
+    def restore(self, state: State) -> None:
+        """Take over counters that have been checked."""
+        for name, array in self.arrays().items():
+            array[...] = state[name]
+        self.counts.epoch = int(state["epoch"])
+
+    def play(self, episodes: int, run: Callable[[int, bool], tuple[int, bool]], begin: Callable[[int], None]) -> None:
+        """Play so many episodes, from one epoch to the next.
+
+        ``run(b, fresh)`` plays from episode b on, up to the first that ends an epoch, and says which is next and
+        whether one ended; ``fresh`` says that an epoch has just begun.  ``begin(b)`` starts the next one.
+        """
+        b, over = 0, False
+        while b < episodes:
+            b, over = run(b, over)
+            if over:
+                self.counts.next_epoch()
+                begin(b)

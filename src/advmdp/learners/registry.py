@@ -1,0 +1,124 @@
+"""The learners of this library by name, and the one way to make a learner: by name, from a file, or as a copy.
+
+A new learner is added to :data:`LEARNERS`; specs, ``advmdp list``, ``verify`` and the tests then know it.
+"""
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, Literal
+
+from advmdp.core.errors import AdvMDPError, InputError
+from advmdp.criteria import Criterion
+from advmdp.learners.base import Learner, make_again
+from advmdp.learners.baselines import FollowLeader, ReplayLast, Uniform
+from advmdp.learners.fpop import FPOP
+from advmdp.learners.lazy_fpl import LazyFPL
+from advmdp.learners.mdp_e import MDPE
+from advmdp.learners.mdp_exp3 import MDPEXP3
+from advmdp.learners.o_reps import OREPS
+from advmdp.learners.ossp import OSSP
+from advmdp.learners.parameters import parameter_names
+from advmdp.learners.regal import REGAL
+from advmdp.learners.saving import read_learner
+from advmdp.learners.uc_o_reps import UCOREPS
+from advmdp.learners.ucbvi import UCBVI
+from advmdp.learners.ucrl2 import UCRL2
+from advmdp.learners.uob_reps import UOBREPS
+from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
+
+LEARNERS: dict[str, type[Learner]] = {
+    kind.__name__: kind
+    for kind in (
+        UCOREPS, OREPS, UOBREPS, FPOP, MDPE, LazyFPL, OSSP, MDPEXP3, UCRL2, REGAL, UCBVI, Uniform, FollowLeader,
+        ReplayLast,
+    )
+}  # fmt: skip
+
+
+def make_learner(
+    name: str,
+    told: Skeleton | MDP,
+    criterion: Criterion | None = None,
+    *,
+    offered: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> Learner:
+    """Make the learner of that name.
+
+    Parameters
+    ----------
+    name
+        One of :data:`LEARNERS`.
+    told
+        The world.  Of an MDP, a learner that does not know the dynamics is told the skeleton only.
+    criterion
+        What it optimises; the total loss by default.
+    offered
+        Parameters that are used by learners that take them and ignored by the others: the horizon, say, or a seed.
+    parameters
+        Those of the learner.  They take precedence over what is offered.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.make_learner("UCOREPS", am.MDP.random([1, 3, 1], 2, seed=0), horizon=100).horizon
+    100
+    """
+    kind = LEARNERS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InputError("learner", f"{name!r}", f"one of {', '.join(LEARNERS)}")
+    takes = parameter_names(kind)
+    _check_parameters(f"learner {name}", takes, parameters)
+    given = {key: value for key, value in (offered or {}).items() if key in takes} | parameters
+    make: Callable[..., Learner] = kind
+    seen = told.skeleton if isinstance(told, MDP) and kind.knows == "skeleton" else told
+    return make(seen, criterion=criterion, **given)
+
+
+def load_learner(
+    path: str | PathLike[str], criterion: Criterion | None = None, make: Callable[..., Learner] | None = None
+) -> Learner:
+    """The learner that :meth:`Learner.save` wrote, which goes on to the bit as it would have.
+
+    A criterion made of functions is not in the file: hand it over as ``criterion``.  ``make`` is the class of a learner
+    that is not one of this library's.
+    """
+    saved = read_learner(path)
+    try:
+        if make is None and saved.name not in LEARNERS:
+            expected = f"make=, or one of {', '.join(LEARNERS)}"
+            raise InputError(saved.where, f"a learner called {saved.name}", expected)
+        kind = make or LEARNERS[saved.name]
+        if make is None:
+            _check_parameters(saved.where, parameter_names(kind), saved.parameters)
+        told = saved.told()
+        chosen = saved.criterion(criterion, told if isinstance(told, Skeleton) else told.skeleton)
+        return make_again(kind, told, chosen, saved.parameters, saved.state, saved.episode)
+    except AdvMDPError:
+        raise
+    except Exception as error:  # whatever a constructor makes of parameters that are none
+        given = f"a learner with something missing or odd ({type(error).__name__}: {error})"
+        raise InputError(saved.where, given, "one as it was saved") from error
+
+
+def _check_parameters(where: str, takes: tuple[str, ...], given: Mapping[str, Any]) -> None:
+    """Refuse parameters that the learner does not have, before anything is made with them."""
+    if strange := [name for name in given if name not in takes]:
+        raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(takes)}")
+
+
+def fitting(
+    feedback: str,
+    knows: Literal["skeleton", "dynamics"] = "dynamics",
+    optimises: Literal["any", "total"] = "total",
+) -> str:
+    """The names of the learners that need no more than this feedback and knowledge, and optimise such a criterion."""
+    names = []
+    for name, kind in LEARNERS.items():
+        enough = (kind.knows == "skeleton" or knows == "dynamics") and (feedback != "bandit" or "bandit" in kind.sees)
+        able = optimises == "total" or (kind.optimises == "any" and feedback != "bandit")
+        if enough and able:
+            asked = feedback == "bandit" and kind.sees == "full or bandit"
+            names.append(f"{name}(feedback='bandit')" if asked else name)
+    return ", ".join(names) if names else "no learner of this library"
