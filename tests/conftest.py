@@ -25,8 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of :func:`tests.stores.small_spec`, with one run that failed; not to be changed."""
-    from tests.stores import make_store, small_spec, spoil
+    """The store of :func:`tests.helpers.stores.small_spec`, with one run that failed; not to be changed."""
+    from tests.helpers.stores import make_store, small_spec, spoil
 
     root = make_store(tmp_path_factory.mktemp("experiment") / "small", small_spec())
     spoil(root, small_spec())

@@ -10,8 +10,8 @@ from tools.source_map import contributing
 
 import advmdp as am
 from advmdp.experiments.spec import PARTS, read_spec
+from tests.helpers import ROOT
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -13,9 +13,10 @@ from rich.console import Console
 import advmdp as am
 from advmdp.learners.base import LEARNERS
 from advmdp.scenarios.comparing import compare, part, picture
+from tests.helpers import ROOT
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-PAGE = Path(__file__).parent.parent / "docs" / "learners.md"
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "learners.md"
 
 
 def test_uc_o_reps_stays_below_the_baselines_where_the_docs_say_so() -> None:
