@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 import advmdp as am
-from advmdp.learners.base import LEARNERS
 from advmdp.scenarios.comparing import compare, part, picture
 from tests.helpers import ROOT
+from tests.helpers.learners import LEARNERS
 
 EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "learners.md"

@@ -5,7 +5,12 @@ import inspect
 import numpy as np
 
 import advmdp as am
-from advmdp.learners.base import LEARNERS, Learner, learner_class
+from advmdp.learners.base import LEARNERS, Learner, fitting, learner_class
+
+__all__ = [  # the registry is imported here, and by the tests from here
+    "ADAPTIVE", "BANDITS", "EITHER", "GUARANTEED", "LEARNERS", "NAMED", "SK", "VARIANTS", "WORLD",
+    "Learner", "fitting", "ids", "learner_class", "make", "played", "same_learner", "trained",
+]  # fmt: skip
 
 EITHER = ("OREPS", "UCRL2", "REGAL", "UCBVI", "Uniform")
 VARIANTS = [*((name, None) for name in LEARNERS), *((name, "bandit") for name in EITHER)]

@@ -11,11 +11,11 @@ from numpy.testing import assert_allclose
 from scipy.stats import kstest
 
 import advmdp as am
-from advmdp.learners.base import Learner
 from advmdp.learners.lazy_fpl import phase_length
 from advmdp.learners.mdp_exp3 import visiting
 from advmdp.learners.ossp import least_visits
 from advmdp.learners.perturbation import perturbation
+from tests.helpers.learners import Learner
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, summing
 
 DENSE = am.MDP.random([1, 3, 3, 1], 2, seed=0)

@@ -10,10 +10,20 @@ import pytest
 import advmdp as am
 from advmdp.cli.warm import made
 from advmdp.core.streams import stream_key, uniforms
-from advmdp.learners.base import LEARNERS, Learner, fitting, learner_class
 from advmdp.learners.episode import make_block
 from advmdp.model.dynamics import known_dynamics
-from tests.helpers.learners import BANDITS, EITHER, GUARANTEED, VARIANTS, ids, make
+from tests.helpers.learners import (
+    BANDITS,
+    EITHER,
+    GUARANTEED,
+    LEARNERS,
+    VARIANTS,
+    Learner,
+    fitting,
+    ids,
+    learner_class,
+    make,
+)
 
 DENSE = am.MDP.random([1, 3, 3, 1], 2, seed=0)
 SPARSE = am.MDP.random([1, 4, 6, 4, 1], 3, seed=0, branching=2)

@@ -9,9 +9,8 @@ import pytest
 
 import advmdp as am
 from advmdp.core.files import read_archive, write_archive
-from advmdp.learners.base import LEARNERS
 from tests.helpers.damage import as_of_version_1, contents, flipped, forge, fuzz_archive
-from tests.helpers.learners import ADAPTIVE, NAMED, SK, VARIANTS, WORLD, ids, make, same_learner, trained
+from tests.helpers.learners import ADAPTIVE, LEARNERS, NAMED, SK, VARIANTS, WORLD, ids, make, same_learner, trained
 
 
 def test_no_bit_of_a_saved_learner_can_be_flipped_unseen(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import advmdp as am
-from advmdp.learners.base import LEARNERS, learner_class
 from advmdp.verify import games as verify_games
 from advmdp.verify import learners as verify_learners
 from advmdp.verify.learners import Contender, contenders, guarantee, guarantees
+from tests.helpers.learners import LEARNERS, learner_class
 
 GRID = [1000, 3162, 10_000]
 WORLD = verify_games.world()
