@@ -15,6 +15,7 @@ from advmdp.cli.demo import make_spec
 from advmdp.experiments.runner import run_experiment
 
 
+@pytest.mark.slow
 def test_demo_prints_the_table_and_leaves_a_picture_and_a_report(tmp_path: Path) -> None:
     out = tmp_path / "here"
     line = [sys.executable, "-m", "advmdp", "demo", "--episodes", "40", "--out", str(out)]

@@ -14,6 +14,7 @@ from advmdp.core.compiling import sources
 SOURCE = Path(am.__file__).parent
 
 
+@pytest.mark.slow
 def test_compiled_code_of_other_sources_is_not_used(tmp_path: Path) -> None:
     """A kernel is compiled anew when a kernel that it calls has changed, though its own file has not."""
     copy = tmp_path / "advmdp"
@@ -61,6 +62,7 @@ HITS = "print(f({}), sum(f.stats.cache_hits.values()))"
 KERNEL = IMPORT + "from advmdp.constants import C\n@compiled\ndef f(x):\n    return x + C\n"
 
 
+@pytest.mark.slow
 def test_a_constant_from_a_file_without_kernels_counts(tmp_path: Path) -> None:
     package = small_package(tmp_path, constants="C = 1\n", kernel=KERNEL)
     code = f"from advmdp.kernel import f; {HITS.format(1)}"
@@ -72,6 +74,7 @@ def test_a_constant_from_a_file_without_kernels_counts(tmp_path: Path) -> None:
     assert [printed(tmp_path, code), printed(tmp_path, code)] == ["2 0", "2 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut short", "flipped", "empty", "of another type"])
 def test_damaged_files_of_compiled_code_are_made_again(tmp_path: Path, damage: str) -> None:
     package = small_package(tmp_path, constants="C = 1\n", kernel=KERNEL)
@@ -108,6 +111,7 @@ def f(x):
 """
 
 
+@pytest.mark.slow
 def test_kernels_compiled_against_a_parallel_loop_from_the_disk_do_not_crash(tmp_path: Path) -> None:
     """One process for each kernel, from the inside out, is how a crash came about; at last all are read."""
     small_package(tmp_path, loops=LOOPS)
@@ -119,6 +123,7 @@ def test_kernels_compiled_against_a_parallel_loop_from_the_disk_do_not_crash(tmp
         assert said[-1] == "6.0 1"
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_full_costs_time_and_nothing_else(tmp_path: Path) -> None:
     small_package(tmp_path, constants="C = 1\n", kernel=KERNEL)
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); "

@@ -198,6 +198,7 @@ ZONES = {"kind": "scenario", "name": "battery", "zones": 2}
 OWN = {"learners": [{"name": "UCOREPS"}, {"name": "OREPS"}], "horizons": [12], "seeds": 2}
 
 
+@pytest.mark.slow
 def test_a_scenario_is_played_with_its_own_losses_and_criterion(tmp_path: Path) -> None:
     spec = checked_spec({"worlds": [ZONES], **OWN}, "spec.toml", tmp_path)
     assert run_experiment(spec, tmp_path / "out").good
@@ -385,6 +386,7 @@ def test_a_store_holds_what_play_gives(played: tuple[Path, Path]) -> None:
         assert manifest["versions"]["numpy"] == np.__version__
 
 
+@pytest.mark.slow
 def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, Path], tmp_path: Path) -> None:
     path, _ = played
     out = tmp_path / "out"
@@ -420,6 +422,7 @@ def wait_for_checkpoint(out: Path, process: subprocess.Popen) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_and_resumed_the_store_is_the_same(tmp_path: Path) -> None:
     """Twenty times the whole group of processes dies at once, as when the power fails."""
     path, rng = spec_file(tmp_path, LONG), np.random.default_rng(0)
@@ -442,6 +445,7 @@ def test_killed_at_random_moments_and_resumed_the_store_is_the_same(tmp_path: Pa
     assert contents(out) == contents(tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal.Signals) -> None:
     """Right after its first checkpoint, when none is due yet."""
@@ -498,6 +502,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Path) -> None:
     path, out = spec_file(tmp_path, LONG), tmp_path / "out"
     process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
@@ -622,13 +627,14 @@ def test_a_folder_that_can_not_be_written_is_a_clear_error(tmp_path: Path) -> No
         run_experiment(read_spec(spec_file(tmp_path)), tmp_path / "file" / "out")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_clear_error_that_loses_nothing(tmp_path: Path) -> None:
     """A file system of its own, with room for some of the runs."""
     small = tmp_path / "small"
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(small)], check=False)
     if mounted.returncode != 0:
-        pytest.skip("no permission to mount a small file system")
+        pytest.skip("no permission to mount a small file system; to run it: become root")
     try:
         path = spec_file(tmp_path, GOOD.replace("seeds = 2", "seeds = 12"))
         process = command("run", path, "-o", small / "out")
@@ -718,6 +724,7 @@ def test_processes_share_the_cores_and_sum_with_one_thread() -> None:
     assert not active_children()
 
 
+@pytest.mark.slow
 def test_large_worlds_have_the_same_bytes_with_one_process_and_two(tmp_path: Path) -> None:
     table = {
         "worlds": [{"kind": "random", "layers": [1, 90, 90, 1], "actions": 6}],

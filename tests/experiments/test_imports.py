@@ -70,6 +70,7 @@ def test_a_spec_imports_nothing_by_itself(folder: Path, options: list[str]) -> N
     assert not list(folder.glob(f"out/runs/*/{MANIFEST}"))
 
 
+@pytest.mark.slow
 def test_what_the_command_line_allows_is_imported_here_and_in_the_process_that_plays(folder: Path) -> None:
     assert said(folder, "--allow-import", "side_effects", "--dry-run").returncode == 0
     assert imported(folder) == 1

@@ -30,12 +30,13 @@ from advmdp.experiments.runs import CHECKPOINT, CURVE, FLOW, MANIFEST, TRACEBACK
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="no Ray; to run them: pip install 'advmdp[ray]'")
 # Ray leaves handles to its log files and processes to the collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.xdist_group("ray"),
+    pytest.mark.slow,
 ]
 
 OFTEN = 0.1

@@ -191,6 +191,7 @@ def finish(tmp_path: Path, checkpoint: Path, out: Path) -> None:
     assert process.returncode == 0, err
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     finish(tmp_path, tmp_path / "undisturbed.npz", tmp_path / "a.parquet")
     rng, killed = np.random.default_rng(), 0
@@ -207,7 +208,8 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
     assert (tmp_path / "undisturbed.npz").read_bytes() == (tmp_path / "killed.npz").read_bytes()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to send")
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT; to run it: use Linux or macOS")
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
     path, out = tmp_path / "game.npz", tmp_path / "a.parquet"
     process = start(tmp_path, path, out)
@@ -446,6 +448,7 @@ def run_with_children(code: str, seconds: float = 120.0) -> str:
                 os.killpg(script.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_forked_process_plays_the_same_game() -> None:
     assert run_with_children(FORKED) == "0"
 
@@ -474,5 +477,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.slow
 def test_threads_in_a_forked_process_work_or_are_refused() -> None:
     assert run_with_children(THREADED) == "0"

@@ -12,7 +12,8 @@ import pytest
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 in_browser = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no chromium with chromedriver here: apt-get install chromium chromium-driver"
+    not (CHROMIUM and DRIVER),
+    reason="no chromium or no chromedriver; on Debian: apt-get install chromium chromium-driver",
 )
 
 

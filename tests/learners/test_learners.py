@@ -388,6 +388,7 @@ def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
     assert am.play(mdp, second, learner, 200).curve["bound"].is_infinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), [
     ("UCOREPS", {"confidence_scale": 0.2, "eta": 0.1}), ("FPOP", {"confidence_scale": 0.2}),
     ("LazyFPL", {"scale": 0.1}), ("UCRL2", {"confidence_scale": 0.1}), ("REGAL", {"confidence_scale": 0.1}),

@@ -352,6 +352,7 @@ def test_verify_refuses_logarithms_that_are_wrong_where_q_is_small_or_forbidden(
     assert not replace(r, q=q).verify().holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l1", "point", "box"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_problem_has_the_same_bits_wherever_its_arrays_lie(kind, threads):

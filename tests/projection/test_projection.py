@@ -173,6 +173,7 @@ def test_the_smallest_example_of_the_errata_and_what_the_printed_dual_makes_of_i
     assert_allclose(project_as_printed(sk, log_weights, center, radius)[:3], [1.0, 0.0, 0.0], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_printed_dual_solves_the_smaller_set(seed: int) -> None:
     """Against CVXPY on that set: so it is the theorem that is wrong, not our reading of it."""
@@ -384,6 +385,7 @@ def test_same_input_same_bytes_and_a_projector_may_be_used_again() -> None:
     assert first.log_q.tobytes() == again.log_q.tobytes() == fresh.log_q.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @cases
 def test_threads_change_the_time_and_not_a_bit_of_the_answer(kind: str, shape: str) -> None:

@@ -235,6 +235,7 @@ def _smooth(days: int) -> np.ndarray:
     return generated_prices(0, spikes=0.0, noise=0.0)(0, days)[:, :, 0]
 
 
+@pytest.mark.slow
 def test_uc_o_reps_learns_the_battery_for_the_worst_zone() -> None:
     scenario = make_scenario("battery", hours=8, capacity=2, zones=3)
     assert scenario.criterion == am.WorstCase()

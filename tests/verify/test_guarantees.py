@@ -44,6 +44,7 @@ def test_every_learner_with_a_guarantee_has_its_row() -> None:
         assert one.make(WORLD, 1000, 3).feedback == "bandit" or "bandit" not in title
 
 
+@pytest.mark.slow
 def test_all_guarantees_hold_in_short_games() -> None:
     found = list(guarantees(5000, seed=0))
     assert [row.what.partition(":")[0] for row in found] == list(NAMED)

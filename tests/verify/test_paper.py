@@ -33,6 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_learners, "SEEDS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_command_runs_every_statement_and_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -47,6 +48,7 @@ def test_the_command_runs_every_statement_and_they_hold(monkeypatch: pytest.Monk
     assert "no promise" in done.output  # the bound of Theorem 5.1 is above L T for so few episodes
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_command_fails_when_a_statement_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "CRITERIA", (am.TotalLoss(),))
