@@ -1,4 +1,4 @@
-"""A small experiment, played here and now: two losses, three learners, one named in HTML, a run that failed."""
+"""Small experiments: a spec in TOML, and one that is played on the spot, with a failed run and a name in HTML."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -79,3 +79,44 @@ def outside(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
     for name in ("treasure", "checkpoint.npz", "traceback.txt"):
         (place / name).write_text(f"a {name} of somebody else")
     return place, files_of(place)
+
+
+GOOD = """
+name = "a test"
+horizons = [300]
+seeds = 2
+
+[[worlds]]
+kind = "random"
+layers = [1, 3, 3, 1]
+actions = 2
+
+[[losses]]
+kind = "adaptive"
+strength = 0.8
+
+[[learners]]
+name = "UCOREPS"
+confidence_scale = 0.2
+
+[[learners]]
+name = "OSSP"
+
+[[learners]]
+name = "FPOP"
+label = "perturbed"
+"""
+
+
+def spec_file(folder: Path, text: str = GOOD) -> Path:
+    path = folder / "spec.toml"
+    path.write_text(text)
+    return path
+
+
+TABLES = {
+    "worlds": [{"kind": "random", "layers": [1, 3, 1], "actions": 2}],
+    "losses": [{"kind": "switching", "period": 3}],
+    "learners": [{"name": "UCOREPS"}],
+    "horizons": [10],
+}
