@@ -27,8 +27,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# make test FAST=1 leaves out the tests that take more than about five seconds each.
 test: check
-	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5
+	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5 $(if $(FAST),-m "not slow")
 
 bench: $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks

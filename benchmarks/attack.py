@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from tests.hard_problems import KINDS, SHAPES, WEIGHTS, Problems, attack, draw, skeleton
 
 import advmdp as am
+from tests.helpers.hard_problems import KINDS, SHAPES, WEIGHTS, Problems, attack, draw, skeleton
 
 MUTATIONS = (
     ("box.py", "s, (1.0 - clipped) / free", "s, (1.0 - 0.9 * clipped) / free", "box: the mass left to free entries"),

@@ -70,7 +70,7 @@ def problems_of(
         am.play(mdp, losses, learner, t - 1 - learner.episode)
         last = learner.policy  # to which losses that adapt will answer
         am.play(mdp, losses, learner, 1)
-        yield t, learner.log_q - eta * losses.at(t, {t - 1: last}), learner.rows
+        yield t, learner.log_q - eta * losses.at(t, {t - 1: last}), learner.row_set
 
 
 def times_of(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball, rounds: int) -> tuple[float, float, float]:
@@ -141,7 +141,7 @@ def episodes(console: Console) -> None:
             am.play(mdp, losses, learner, length)
             eta, projector = am.bounds.eta(sk, HORIZON), am.Projector(sk, threads=1)
             weights = [learner.log_q - eta * losses.at(length + k) for k in range(3)]
-            rows = learner.rows
+            rows = learner.row_set
             alone = float(np.mean([best_time(partial(projector.project, w, rows), 0.3) for w in weights]))
             once = episode_time(mdp, losses, learner, max(20, 400_000 // sk.num_transitions))
             table.add_row(

@@ -110,7 +110,8 @@ def exponential_time(run: Run) -> float:
 def clarabel_time(sk: am.Skeleton, log_weights: np.ndarray, rows: am.L1Ball) -> tuple[float, float]:
     """Seconds of CVXPY + Clarabel for the same projection, all in all and inside the solver."""
     import cvxpy as cp
-    from tests.oracles import flow_rules, l1_rules, occupancy_variable
+
+    from tests.helpers.oracles import flow_rules, l1_rules, occupancy_variable
 
     weights = np.exp(log_weights)
     begin = time.perf_counter()

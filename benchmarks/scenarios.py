@@ -71,8 +71,8 @@ def timed(scenario: Scenario, times: float, threads: int) -> list[str]:
     log_q, z, out = learner.log_q, losses.at(WARM), np.empty(sk.num_transitions)
     projector, w = am.Projector(sk, threads=threads), log_q - eta * z
     drawn = best_time(lambda: losses.at(WARM), 0.5)
-    alone = best_time(lambda: projector.project(w, learner.rows), 1.5)
-    iterations = projector.project(w, learner.rows).iterations
+    alone = best_time(lambda: projector.project(w, learner.row_set), 1.5)
+    iterations = projector.project(w, learner.row_set).iterations
     exponential = best_time(lambda: np.exp(log_q - eta * z, out=out), 0.5)
     episode = episode_time(scenario.mdp, losses, learner, 2)
     clock = [f"{seconds * 1e3:,.1f} ms" for seconds in (drawn, alone, episode, exponential)]

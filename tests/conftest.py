@@ -1,9 +1,11 @@
 """Settings of all tests: kernels compile on first use, so no deadline; on CI the examples are always the same ones.
 
 With several workers the kernels are compiled before they start, into the cache that all of them read, and not by each.
+At the end of a run it says what was skipped, and what to install or do so that it is not.
 """
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import matplotlib as mpl
@@ -23,10 +25,22 @@ def pytest_configure(config: pytest.Config) -> None:
         warm()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One line for each reason to skip; a file that is skipped as a whole counts as one."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        what = "file" if isinstance(report, pytest.CollectReport) else "test"
+        counts[report.longrepr[2].removeprefix("Skipped: "), what] += 1
+    for (reason, what), count in sorted(counts.items()):
+        terminalreporter.write_line(f"{count} {what}{'s' * (count > 1)} skipped: {reason}", yellow=True)
+    if config.option.markexpr == "not slow":
+        terminalreporter.write_line("The slow tests were left out: make test runs them all.", yellow=True)
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of :func:`tests.stores.small_spec`, with one run that failed; not to be changed."""
-    from tests.stores import make_store, small_spec, spoil
+    """The store of :func:`tests.helpers.stores.small_spec`, with one run that failed; not to be changed."""
+    from tests.helpers.stores import make_store, small_spec, spoil
 
     root = make_store(tmp_path_factory.mktemp("experiment") / "small", small_spec())
     spoil(root, small_spec())

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import advmdp as am
-from tests.oracles import kl_projection, l1_rules, occupancy_variable, printed_rules
+from tests.helpers.oracles import kl_projection, l1_rules, occupancy_variable, printed_rules
 
 
 def projection(center: am.MDP, weights: np.ndarray, epsilon: float, printed: bool) -> tuple[np.ndarray, float]:

@@ -11,13 +11,15 @@ import pytest
 from rich.console import Console
 
 import advmdp as am
-from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios.comparing import compare, part, picture
+from tests.helpers import ROOT
+from tests.helpers.learners import LEARNERS
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-PAGE = Path(__file__).parent.parent / "docs" / "learners.md"
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "learners.md"
 
 
+@pytest.mark.slow
 def test_uc_o_reps_stays_below_the_baselines_where_the_docs_say_so() -> None:
     example = runpy.run_path(str(EXAMPLES / "regret_over_seeds.py"))
     found = example["regrets"](1500, 4, Console(quiet=True))
@@ -116,6 +118,7 @@ def test_a_part_is_from_0_to_1_and_a_picture_no_folder(text: str, tmp_path: Path
         picture(str(tmp_path / "folder.png"))
 
 
+@pytest.mark.slow
 def test_the_scenarios_page_says_who_wins_where() -> None:
     battery = runpy.run_path(str(EXAMPLES / "battery.py"))
     rows = compare(battery["worlds"](1, None), battery["learners"], 400, (1, 2)).regret
@@ -149,6 +152,7 @@ def test_the_numbers_of_the_scenarios_page_are_those_of_its_commands(world: str,
     assert f"| `{name}` | {' | '.join(shown)} |" in page
 
 
+@pytest.mark.slow
 def test_each_learner_loses_where_the_page_says() -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
     _, found = example["curves"](1000, 4, Console(quiet=True))
@@ -175,6 +179,7 @@ def written() -> dict[str, list[str]]:
     return {name.strip("`"): cells for name, *cells in rows[1:]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["UCRL2", "ReplayLast"])
 def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))

@@ -71,3 +71,14 @@ def test_no_modules_import_each_other():
 def test_every_file_says_what_belongs_in_it():
     for path in SOURCE.rglob("*.py"):
         assert first_sentence(path).endswith("."), f"{path}: {first_sentence(path)}"
+
+
+def test_every_package_has_a_folder_of_tests_and_every_folder_a_package():
+    """Above the folders are the tests of what spans packages; ``helpers`` is what the tests share."""
+    tests = Path(__file__).parent
+    folders = {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders - {"helpers"} == set(PACKAGES)
+    for name in PACKAGES:
+        assert list((tests / name).glob("test_*.py")), f"tests/{name} has no tests"
+    loose = {path.name for path in tests.glob("*.py")} - {"__init__.py", "conftest.py"}
+    assert loose == {f"test_{name}.py" for name in ("docs", "errata", "examples", "layout", "package", "summary")}

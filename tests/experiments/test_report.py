@@ -1,0 +1,311 @@
+"""The report, in a real browser: what is drawn, what switches do, how it fits, and that it needs no network."""
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import advmdp as am
+from advmdp.core.errors import InputError
+from advmdp.experiments.findings import findings
+from advmdp.experiments.report import report, write_report
+from advmdp.experiments.runs import runs_of
+from advmdp.experiments.spec import checked_spec
+from advmdp.experiments.toml_text import toml_text
+from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
+from tests.helpers.stores import HTML, WHY, Played, make_store, small_spec
+
+WIDTHS = (390, 1366)
+
+
+@pytest.fixture(scope="session")
+def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(store, tmp_path_factory.mktemp("page") / "page.html")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def opened(browser: Any, page: Path) -> Any:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    show(browser, page, 1366)
+    return browser
+
+
+def shape(browser: Any, learner: int) -> str:
+    d: str = browser.find_element("css selector", f'.curve[data-learner="{learner}"]').get_attribute("d")
+    return d
+
+
+@in_browser
+def test_loads_without_errors_and_asks_the_network_nothing(opened: Any, page: Path) -> None:
+    opened.get("about:blank")
+    opened.get_log("performance")  # what the browser did for itself
+    show(opened, page, 1366)
+    assert opened.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    assert page.as_uri() in asked
+    assert all(url.startswith(("file:", "data:")) for url in asked), asked
+    assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+@in_browser
+def test_curves_are_drawn_where_the_numbers_are(opened: Any, store: Path) -> None:
+    assert len(all_of(opened, ".curve")) == len(all_of(opened, ".band")) == 3
+    part = am.Results(store).only(losses="switching", horizon=40).regret()
+    ends = [part.filter(label=label, episode=40)["mean"][0] for label in ("UCOREPS", "narrow", HTML)]
+    drawn = [float(shape(opened, i).split()[-1]) for i in range(3)]
+    # On a linear axis heights and numbers are one line.
+    slope = (drawn[2] - drawn[0]) / (ends[2] - ends[0])
+    assert slope < 0
+    assert drawn[1] == pytest.approx(drawn[0] + slope * (ends[1] - ends[0]), abs=0.3)
+
+
+@in_browser
+def test_a_learner_is_switched_off_and_on_by_keyboard(opened: Any) -> None:
+    boxes = all_of(opened, "#learners input")
+    opened.execute_script("arguments[0].focus()", boxes[1])
+    boxes[1].send_keys(" ")
+    assert [one.get_attribute("data-learner") for one in all_of(opened, ".curve")] == ["0", "2"]
+    for box in (boxes[0], boxes[2]):
+        box.send_keys(" ")
+    assert all_of(opened, ".curve") == []
+    assert "No learner" in opened.find_element("id", "caption").text
+    boxes[1].send_keys(" ")
+    assert [one.get_attribute("data-learner") for one in all_of(opened, ".curve")] == ["1"]
+    assert opened.get_log("browser") == []
+
+
+@in_browser
+def test_logarithmic_axes(opened: Any) -> None:
+    before, ticks = shape(opened, 2), [one.text for one in all_of(opened, "#chart text")]
+    opened.find_element("id", "log").click()
+    assert shape(opened, 2) != before
+    assert [one.text for one in all_of(opened, "#chart text")] != ticks
+    points = re.findall(r"[-\d.]+ [-\d.]+", opened.find_element("css selector", ".guide").get_attribute("d"))
+    (x0, y0), (x1, y1), (x2, y2) = (map(float, points[i].split()) for i in (20, 40, 60))
+    assert (y1 - y0) / (x1 - x0) == pytest.approx((y2 - y1) / (x2 - x1), rel=0.05)  # sqrt(T) is a line
+    opened.find_element("id", "linear").click()
+    assert shape(opened, 2) == before
+    assert opened.get_log("browser") == []
+
+
+@in_browser
+def test_settings_measures_and_bounds_can_be_chosen(opened: Any) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    before = shape(opened, 0)
+    assert len(all_of(opened, ".pair:not([hidden])")) == 3
+    for value in ("3", "2"):
+        Select(opened.find_element("id", "setting")).select_by_value(value)
+        assert shape(opened, 0) != before
+        assert len(all_of(opened, ".pair:not([hidden])")) == 3
+    regret = shape(opened, 0)
+    Select(opened.find_element("id", "measure")).select_by_visible_text("R^ON")
+    assert shape(opened, 0) != regret
+    Select(opened.find_element("id", "measure")).select_by_index(0)
+    assert all_of(opened, ".bound") == []
+    opened.find_element("id", "bound").click()
+    assert len(all_of(opened, ".bound")) == 1
+    assert opened.get_log("browser") == []
+
+
+@in_browser
+def test_values_are_read_off_by_slider(opened: Any, store: Path) -> None:
+    slider = opened.find_element("id", "at")
+    part = am.Results(store).only(losses="switching", horizon=40, label="narrow").regret()
+    assert opened.find_element("id", "episode").text == "40"
+    for place, value in ((-1, part["mean"][-1]), (-2, part["mean"][-2])):
+        shown = opened.find_element("css selector", '#learners output[data-learner="1"]').text
+        assert float(shown) == pytest.approx(value, rel=0.01), place
+        slider.send_keys("\ue012")  # the arrow to the left
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_steps_of_a_long_world_are_told_apart(browser: Any, tmp_path: Path, width: int) -> None:
+    world = {"kind": "random", "layers": [1, *[3] * 24, 1], "actions": 2}
+    one = {"worlds": [world], "losses": [{"kind": "stochastic"}], "learners": [{"name": "Uniform"}], "horizons": [5]}
+    store = make_store(tmp_path / "out", small_spec(1, **one))
+    show(browser, write_report(store), width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    wide = "return [...document.querySelectorAll('.flow')].map(e => e.getBoundingClientRect().width / 25)"
+    assert min(browser.execute_script(wide)) > 30.0
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_screen(browser: Any, page: Path, width: int) -> None:
+    show(browser, page, width)
+    assert browser.execute_script("return window.innerWidth") == width
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    over = browser.execute_script(
+        "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, svg')"
+        " && e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert over == []
+    browser.find_element("id", "log").click()
+    browser.find_element("id", "bound").click()
+    cut = browser.execute_script(
+        "const box = document.getElementById('chart').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#chart text')].map(e => [e.textContent, e.getBoundingClientRect()])"
+        ".filter(([_, r]) => r.left < box.left || r.right > box.right || r.bottom > box.bottom).map(([t]) => t)"
+    )
+    assert cut == []
+    small = "return Math.min(...[...document.querySelectorAll('p, li, td, th, label, text')]"
+    assert browser.execute_script(small + ".map(e => parseFloat(getComputedStyle(e).fontSize)))") >= 12
+
+
+STROKES = """
+return [...document.querySelectorAll('.curve')].map((e) => [getComputedStyle(e).stroke,
+  getComputedStyle(document.body).backgroundColor]);
+"""
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_in_light_and_dark(opened: Any, page: Path, scheme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    show(opened, page, 1366)
+    paper = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (luminance(paper) < 0.05) == (scheme == "dark")
+    texts = opened.execute_script(TEXTS)
+    assert len(texts) > 100
+    for what, ink, behind in texts:
+        assert contrast(ink, behind) >= 4.5, what
+    for stroke, behind in opened.execute_script(STROKES):
+        assert contrast(stroke, behind) >= 3.0
+
+
+@in_browser
+def test_text_of_the_spec_and_of_errors_is_text(opened: Any) -> None:
+    names = [one.text for one in all_of(opened, "#learners .name")]
+    assert names == ["UCOREPS", "narrow", HTML]
+    assert opened.title == opened.find_element("tag name", "h1").text == "small & <i>sweet</i>"
+    assert WHY in opened.find_element("css selector", "td.why").text
+    assert len(all_of(opened, "script")) == 2
+    assert all_of(opened, "h1 i") == all_of(opened, "td b") == []
+
+
+@in_browser
+def test_what_can_be_used_has_a_name(opened: Any) -> None:
+    for one in all_of(opened, "input, select, [tabindex], svg[role=img]"):
+        assert not one.is_displayed() or one.accessible_name.strip(), one.get_attribute("outerHTML")[:80]
+    levels = [int(one.tag_name[1]) for one in all_of(opened, "h1, h2, h3")]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_run_is_in_it_and_the_failed_one_says_why(store: Path) -> None:
+    text = report(am.Results(store))
+    for frame in (am.Results(store).runs, am.Results(store).missing):
+        for folder in frame["folder"]:
+            assert folder.rpartition("-")[2] in text
+    assert "47 of 48 runs finished (1 failed)" in text
+    assert "&lt;b&gt;no&lt;/b&gt; &amp; never" in text
+    assert HTML not in text
+
+
+def test_the_spec_in_it_gives_the_same_runs(store: Path) -> None:
+    again = checked_spec(tomllib.loads(toml_text(am.Results(store).spec)), "spec", Path())
+    assert [run.identity for run in runs_of(again)] == [run.identity for run in runs_of(small_spec())]
+    odd = {"name": 'a "b" \\ \x7f ü\n', "x": 1e-20, "many": [True, 2], "part": {"k é": {"z": [1.5]}, "gone": None}}
+    assert tomllib.loads(toml_text(odd)) == {**odd, "part": {"k é": {"z": [1.5]}}}
+
+
+def test_the_same_store_gives_the_same_report(store: Path, tmp_path: Path) -> None:
+    one, two = write_report(store, tmp_path / "a.html"), write_report(store, tmp_path / "b.html")
+    assert one.read_bytes() == two.read_bytes()
+    assert len(one.read_bytes()) < 500_000
+
+
+def test_the_report_goes_into_the_store_unless_said(tmp_path: Path) -> None:
+    root = make_store(tmp_path / "one", small_spec(seeds=1, horizons=[10]))
+    assert write_report(root) == root / "report.html"
+    text = (root / "report.html").read_text()
+    assert "With one seed nothing can be said" in text
+    with pytest.raises(InputError, match="no such folder"):
+        write_report(tmp_path / "none")
+
+
+def test_nothing_finished_is_said(store: Path, tmp_path: Path) -> None:
+    shutil.copy(store / "experiment.json", tmp_path)
+    assert "No run is finished" in write_report(tmp_path).read_text()
+
+
+def sentences(root: Path, regrets: dict[str, list[float]]) -> tuple[str, str]:
+    """The findings of a store whose regrets are replaced by these."""
+    import polars as pl
+
+    results = am.Results(root)
+    values = [regrets[row["label"]][row["seed"]] for row in results.runs.iter_rows(named=True)]
+    results.runs = results.runs.with_columns(regret=pl.Series(values, dtype=pl.Float64))
+    headline, items = findings(results, results.table(), 0.95)
+    return headline, items[0][1]
+
+
+def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
+    losses = [{"kind": "stochastic"}]
+    learners = [{"name": "Uniform", "label": "a"}, {"name": "ReplayLast", "label": "b"}]
+    spec = small_spec(seeds=12, horizons=[2], losses=losses, learners=learners)
+    root = make_store(tmp_path / "twelve", spec)
+    level = [float(i) for i in range(12)]
+    _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
+    assert text.startswith("b has the least regret, 55.5 on average over 12 seeds (95% interval")
+    assert "That is 50 (47%) less than a, which is next (interval 50 to 50), and less on 12 of 12 seeds." in text
+    assert "ahead of every other learner" in text
+    swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
+    _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
+    assert "These 12 seeds cannot tell it from b." in text
+
+
+def test_many_settings_unfold(tmp_path: Path) -> None:
+    losses = [{"kind": "stochastic", "noise": noise / 10} for noise in range(8)]
+    text = report(am.Results(make_store(tmp_path / "many", small_spec(seeds=1, horizons=[2], losses=losses))))
+    assert "<summary>2 more settings</summary>" in text
+    assert "stochastic (noise 0.7) losses, 2 episodes" in text
+
+
+def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
+    hard = [10.0, 20.0, 1000.0, 2000.0]
+    games = {"a": [Played(s, hard[s] + 5) for s in (0, 1)], "b": [Played(s, hard[s]) for s in range(4)]}
+    results = am.Results.of_games(games)
+    _, ((_, text),) = findings(results, results.table(), 0.95)
+    assert text.startswith("b has the least regret, 15 on average over 2 seeds")
+    assert "That is 5 (25%) less than a" in text
+    assert text.endswith("Only the 2 seeds that all learners have finished count here.")
+
+
+@in_browser
+def test_a_long_label_is_broken_and_not_the_page(browser: Any, tmp_path: Path) -> None:
+    learners = [{"name": "Uniform", "label": "W" * 120}, {"name": "ReplayLast"}]
+    page = write_report(make_store(tmp_path / "long", small_spec(seeds=2, horizons=[2], learners=learners)))
+    for width in (1366, 390):
+        show(browser, page, width)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        wide = "return [...document.querySelectorAll('ul.findings li')].every((e) => e.scrollWidth <= e.clientWidth)"
+        assert browser.execute_script(wide)
+
+
+def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> None:
+    def text(gap: float) -> str:
+        results = am.Results.of_games({"a": [Played(s, 10.0) for s in (0, 1)], "b": [Played(s, 20.0) for s in (0, 1)]})
+        table = results.table().with_columns(comparator=pl.lit(1000.0), comparator_gap=pl.lit(gap))
+        _, ((_, said),) = findings(results, table, 0.95)
+        return said
+
+    assert "is proven to within 2 only: by so much regrets may be larger." in text(2e-3)
+    assert "proven" not in text(1e-4)

@@ -1,0 +1,36 @@
+"""The bounds of Section 5, as they are printed, and where they are quoted."""
+
+import numpy as np
+import pytest
+
+import advmdp as am
+from tests.helpers.learners import SK
+
+
+def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
+    paper = am.UCOREPS(SK, horizon=100)
+    assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)
+    assert paper.bound(99) == paper.bound(101) == np.inf
+    for other in (
+        {"horizon": None},
+        {"eta": 0.1},
+        {"confidence_scale": 0.5},
+        {"confidence": "bernstein"},
+        {"share": 0.1},
+    ):
+        assert am.UCOREPS(SK, **{"horizon": 100, **other}).bound(100) == np.inf
+
+
+def test_bounds_are_as_printed() -> None:
+    sk = am.Skeleton.dense([1, 2, 3, 1], 4)  # L = 3, |X| = 7, |A| = 4
+    T, delta, F = 1000, 0.1, 2.0
+    log = np.log(T * 7 * 4 / delta)
+    assert am.bounds.total(sk, T, delta, F) == pytest.approx(15 * F * 3 * 7 * np.sqrt(T * 4 * log))
+    both = 2 * np.sqrt(T * np.log(3 / delta)) + 3 * np.sqrt(T * 4 * log)
+    assert am.bounds.approximation(sk, T, delta, F) == pytest.approx(3 * F * 3 * 7 * both)
+    assert am.bounds.online(sk, T, delta, F) == pytest.approx(2 * F * 3 * np.sqrt(2 * T * np.log(7 * 4 / 3)))
+    general = 0.05 * F**2 * 3 * T + 3 * np.log(7**2 * 4 / 3**2) / 0.05
+    assert am.bounds.online(sk, T, delta, F, eta=0.05) == pytest.approx(general)
+    assert am.bounds.corollary(sk, T) == pytest.approx(25 * 3 * 7 * np.sqrt(T * 4 * np.log(T)))
+    with pytest.raises(am.InputError, match="delta"):
+        am.bounds.total(sk, T, 1.5)
