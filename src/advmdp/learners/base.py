@@ -20,13 +20,12 @@ from inspect import Parameter, signature
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
-from warnings import warn
 
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import MOST, FloatArray, expect, whole
-from advmdp.core.errors import AdvMDPError, AdvMDPWarning, InputError
+from advmdp.core.errors import AdvMDPError, InputError, warn_caller
 from advmdp.core.files import read_archive, write_archive
 from advmdp.criteria import Criterion, TotalLoss, criterion_from
 from advmdp.learners.domains import episodes_of
@@ -122,7 +121,7 @@ class Learner(ABC):
         if horizon is not None and before <= horizon < count:
             given = f"{type(self).__name__} has learned from {count:,} episodes, and was made for {horizon:,}"
             says = f"{given}: its guarantee does not cover those beyond (horizon={horizon})"
-            warn(says, AdvMDPWarning, stacklevel=2)
+            warn_caller(says)
 
     @property
     def told(self) -> Skeleton | MDP:
