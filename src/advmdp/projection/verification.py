@@ -101,7 +101,7 @@ def well_formed(answer: "Projection") -> "Projection":
     shapes = {
         "log_weights": n, "log_q": n, "q": n, "policy": pairs, "log_pairs": pairs, "beta": (sk.num_states,),
     }  # fmt: skip
-    arrays = {name: exact_floats(getattr(answer, name), name, shape) for name, shape in shapes.items()}
+    arrays: Any = {name: exact_floats(getattr(answer, name), name, shape) for name, shape in shapes.items()}
     return replace(answer, **arrays, dual=real(answer.dual), gap=real(answer.gap))
 
 
