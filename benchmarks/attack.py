@@ -41,7 +41,7 @@ MUTATIONS = (
     ),
     ("ball.py", "kappa += mass_a * log_a +", "kappa += 0.99 * mass_a * log_a +", "ball, on ln u: kappa is wrong"),
     ("rows.py", "scale = 1.0 / s", "scale = 0.99 / s", "inside: a part of the mass is lost"),
-    ("rows.py", "log_a = -np.log(s) - top", "log_a = -np.log(s) - 0.99 * top", "inside, on ln u: a is wrong"),
+    ("rows.py", "log_a = -np.log(s) - top", "log_a = 0.1 - np.log(s) - top", "inside, on ln u: a is wrong"),
     ("rows.py", "(log_center[i] - log_u[i - begin])", "log_center[i]", "point: kappa without u"),
     ("rows.py", "p[i] = center[i]", "p[i] = 0.99 * center[i] + 0.01 * (i == begin)", "point: another row"),
     ("weights.py", "< radius - MARGIN", "< 3.0 * radius", "rows taken for free that are not"),
