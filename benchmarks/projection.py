@@ -1,4 +1,4 @@
-"""The projection: against CVXPY, against the least that any method must do, its growth, and its memory.
+"""The projection: against CVXPY, against the least that any method must do, its certificate, growth and memory.
 
 Problems are those of a run, but for the size of the sets: counts drawn from the true dynamics as after thirty visits a
 pair, radii of Section 4.1 times a scale that makes none, a tenth or four fifths of the rows tight, eta of Theorem 5.1,
@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numba import njit
 from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
+from advmdp.projection.kernels.certificate import certify
+from advmdp.projection.kernels.dual import evaluate
+from advmdp.projection.kernels.types import Work, Workspace
 from benchmarks.measure import best_time, peak_bytes
 
 SIZES = {"5x5x4": (5, 5, 4), "6x10x4": (6, 10, 4), "10x20x5": (10, 20, 5), "10x100x5": (10, 100, 5)}
@@ -128,6 +132,7 @@ def clarabel_time(sk: am.Skeleton, log_weights: np.ndarray, rows: am.L1Ball) -> 
 def main(console: Console) -> None:
     first_call(console)
     speed(console)
+    certificate(console)
     threads(console)
     growth(console)
 
@@ -175,6 +180,62 @@ def speed(console: Console) -> None:
     console.print(
         "aims against np.exp: 15 (few tight), 30 (most), 12 (at 400,000); against CVXPY see the runs of `learning`\n"
     )
+
+
+@njit(error_model="numpy")
+def restore_often(memory: Workspace, pairs: np.ndarray, states: np.ndarray, times: int) -> None:
+    """What the certificate overwrites, as it was."""
+    for _ in range(times):
+        memory.pairs[:] = pairs
+        memory.states[:] = states
+
+
+@njit(error_model="numpy")
+def certify_often(structure, log_w, sets, work, log_q, q, log_pairs, pairs, states, times):
+    """The certificate of one answer, again and again. Returns the gap that it reports."""
+    reported = 0.0
+    for _ in range(times):
+        work.pairs[:] = pairs
+        work.states[:] = states
+        gap, doubt, _, _, _, _ = certify(structure, log_w, sets, work, log_q, q, log_pairs)
+        reported = max(gap, 0.0) + 2.0 * doubt
+    return reported
+
+
+def certificate_time(run: Run, times: int = 200) -> float:
+    """Seconds that the certificate takes of one projection, over the same weights as `projection_time`."""
+    structure, memory, sets = run.projector.structure, run.projector.memory, run.projector.bounds(run.rows)
+    seconds = []
+    for t in range(3):
+        log_w = run.weights(1000 + t)
+        r = run.projector.project(log_w, run.rows)
+        spare = (
+            np.empty_like(r.q),
+            np.empty_like(r.q),
+            np.empty_like(r.policy),
+        )  # what the solver writes to
+        work = Work(*spare, *memory, bool(np.isfinite(log_w).all() and not sets.blocking and structure.connected))
+        evaluate(structure, log_w, sets, work)  # the multipliers of the rows, which the certificate has overwritten
+        pairs, states = memory.pairs.copy(), memory.states.copy()
+        problem = (structure, log_w, sets, work, r.log_q, r.q, r.log_pairs, pairs, states)
+        assert np.isclose(certify_often(*problem, 1), r.gap, rtol=1e-6)
+        restore_often(memory, pairs, states, 1)
+        both = best_time(lambda p=problem: certify_often(*p, times), 0.5)
+        seconds.append((both - best_time(lambda: restore_often(memory, pairs, states, times), 0.5)) / times)  # noqa: B023
+    return float(np.mean(seconds))
+
+
+def certificate(console: Console) -> None:
+    """The share of a projection's time that its certificate takes."""
+    table = Table(title="The cost of the certificate (one thread)")
+    for column in ("size", "setting", "projection", "certificate", "share"):
+        table.add_column(column, justify="right")
+    for size, (setting, share) in product(("5x5x4", "6x10x4", "10x20x5"), SETTINGS.items()):
+        run = start_tight(dense(*SIZES[size]), share, episodes=30)
+        whole, part = projection_time(run), certificate_time(run)
+        cells = (f"{whole * 1e6:,.1f} us", f"{part * 1e6:,.1f} us", f"{part / whole:.0%}")
+        table.add_row(size, setting, *cells, end_section=setting == "most tight")
+    console.print(table, "the certificate is part of every projection; there is no way to leave it out\n")
 
 
 def threads(console: Console) -> None:

@@ -119,7 +119,7 @@ def test_the_original_action_of_every_pair_is_kept() -> None:
     [
         ((np.ones((2, 1, 3)), 2), "shape"),
         ((np.ones((3, 2, 1, 2)), 2), "H = 2"),
-        ((np.eye(2)[:, None], 0), "horizon"),
+        ((np.eye(2)[:, None], 0), "steps"),
         ((np.eye(2)[:, None], 2, 2), "initial: state 2"),
         ((np.eye(2)[:, None], 2, [0.5, 0.4]), "initial.*0.5 0.4"),
         ((np.eye(2)[:, None] * 0.5, 2), r"rows sum to one.*P\[0, 0\]"),
@@ -127,7 +127,7 @@ def test_the_original_action_of_every_pair_is_kept() -> None:
         ((np.array([np.eye(2), 0.9 * np.eye(2)])[:, :, None], 2), r"rows sum to one.*P\[1\]\[0, 0\]"),
         ((np.eye(2)[:, None] * np.nan, 2), r"no NaN.*P\[0, 0, 0\]"),
         ((np.eye(2)[:, None] * -1.0, 2), r"no negative probability.*P\[0, 0, 0\]"),
-        ((np.eye(2)[:, None], 2.0), "horizon"),
+        ((np.eye(2)[:, None], 2.0), "steps"),
         ((np.eye(2)[:, None], 2, 0, ["one"]), "state_names"),
         (([scipy.sparse.eye_array(2), scipy.sparse.eye_array(3)], 2), "one shape"),
     ],

@@ -5,6 +5,13 @@ Every error of this library is an :class:`AdvMDPError`.  Those about bad input a
 no error but voids a promise is an :class:`AdvMDPWarning`.
 """
 
+import os
+import sys
+from pathlib import Path
+from warnings import warn
+
+PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+
 
 class AdvMDPError(Exception):
     """The root of all errors of this library."""
@@ -53,3 +60,11 @@ class CheckpointError(InputError):
 
 class StorageError(InputError):
     """A file that could not be written: a full disk, a folder without permission."""
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the line of the user's code that called this library, however deep inside the library we are."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warn(text, AdvMDPWarning, stacklevel=level)

@@ -18,13 +18,12 @@ from collections.abc import Callable
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
-from warnings import warn
 
 from numpy.typing import ArrayLike
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, expect
-from advmdp.core.errors import AdvMDPWarning, InputError
+from advmdp.core.errors import InputError, warn_caller
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.learners.domains import State, episodes_of
 from advmdp.learners.episode import Block
@@ -98,7 +97,7 @@ class Learner(ABC):
         if horizon is not None and before <= horizon < count:
             given = f"{type(self).__name__} has learned from {count:,} episodes, and was made for {horizon:,}"
             says = f"{given}: its guarantee does not cover those beyond (horizon={horizon})"
-            warn(says, AdvMDPWarning, stacklevel=2)
+            warn_caller(says)
 
     @property
     def told(self) -> Skeleton | MDP:

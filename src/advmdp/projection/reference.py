@@ -1,263 +1,181 @@
-"""The projection in plain NumPy and long double, to be read beside the mathematics: slow, simple, an oracle for tests.
+"""The projection in plain NumPy, to be read beside the paper: slow, simple, an oracle for tests.
 
-    minimise  F(beta) = sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x))
+Problem. Among the occupancy measures q whose rows q(x, a, .) / q(x, a) lie in C(x, a), minimise sum q ln(q / w).
 
-over beta, one number for each inner state, where kappa(x, a) is the least sum p ln(p / u) over p in C(x, a) and
-u(x') = w(x, a, x') exp(beta(x')).  Then q(x, a, x') = q(x, a) p(x') with q(x, a) = exp(-kappa(x, a) - beta(x)) / Z_k.
+Dual. Give each inner state a multiplier beta(x) for "inflow = outflow"; beta is 0 at both ends. Let
+u(x') = w(x, a, x') exp(beta(x')). Each pair is then a problem of its own, and beta minimises a convex function:
 
-What the kernels solve by sorting and by Newton steps on active sets is found here by bisection, and the Hessian is a
-dense matrix.  That suits some hundred states and log weights within some hundred of each other; where it does not get
-there, the answer says so (``converged``).  ``projector.py`` says what the problem is, ``verification.py`` how an answer
-is checked.
+    kappa(x, a) = min over p in C(x, a) of sum p ln(p / u)
+    F(beta) = sum over layers k of ln Z_k,   Z_k = sum over pairs of layer k of exp(-kappa(x, a) - beta(x))
+
+The gradient of F is inflow - outflow of q(x, a, x') = q(x, a) p(x'), where q(x, a) = exp(-kappa(x, a) - beta(x)) / Z_k.
+
+Rows, with c the centre and epsilon the radius of an L1 ball (0 for a point), low and high the bounds of a box. Duality
+within a row bounds kappa from below for any t(x'). At t = ln(p / u) the bound is kappa itself.
+
+    L1 ball   p = median(c, a u, b u)    sum (a u - c)_+ = sum (c - b u)_+ = epsilon / 2; a = b = 1 / sum u if inside
+              kappa >= sum c t - ln sum u e^t - epsilon (max t - min t) / 2
+    box       p = clip(s u, low, high)   sum p = 1
+              kappa >= ln s - ln sum u e^t - sum (ln s - t)_+ high + sum (t - ln s)_+ low
+
+Certificate. F is computed from these bounds, so sum q ln(q / w) >= -F(beta) for every feasible q, whatever beta and t
+are. The gap is the difference of the two sides.
+
+Arrays are matrices of long doubles, with a row for each pair and a column for each state: that suits some hundred
+states. Where log weights spread over more than 1e5, the answer may not be converged.
 """
 
-from dataclasses import dataclass
+from collections import namedtuple
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advmdp.confidence import RowSet
-from advmdp.confidence.sets import RowSets
 from advmdp.core.arrays import exact_floats
 from advmdp.core.errors import EmptySetError
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.projector import Projection
-from advmdp.projection.verification import feasible, flow_violation, log_sums, verify
+from advmdp.projection.verification import feasible
 
 Array: TypeAlias = Any  # of long doubles
-Long = np.longdouble
-BISECTIONS = 160
-"""More than halve 1e8 down to a unit in the last place of a long double."""
+BISECTIONS = 80  # halve a range of 1e3 down to 1e-21, or one of 1e8 down to the last place of a long double
+Problem = namedtuple("Problem", "sk log_w low high half is_box inner")
+"""What stays the same while beta moves: low is c for balls, half is epsilon / 2, inner are the states with a beta."""
+Rows = namedtuple("Rows", "log_p bound moving")
+"""The rows, a lower bound on kappa, and the sets of entries that share a multiplier (a, b or s)."""
+Dual = namedtuple("Dual", "F rows log_pairs log_in log_out gradient imbalance")
+"""What follows from beta: log_pairs is ln q(x, a), imbalance the largest |gradient|; flows are of inner states."""
 
 
-@dataclass
-class Problem:
-    """What stays the same while beta moves."""
-
-    sk: Skeleton
-    sets: RowSets
-    log_w: Array
-    """Without what a layer has in common; -inf where no feasible path leads."""
-    pairs: Array
-    """The pairs that take part."""
-    inner: Array
-    """The states that have a beta."""
-
-    def sums(self, values: Array) -> Array:
-        """Sums over the successors of each pair."""
-        return np.add.reduceat(values, self.sk.transition_ptr[:-1])
-
-
-@dataclass
-class Dual:
-    """Everything at one beta."""
-
-    value: Array
-    p: Array
-    log_p: Array
-    free: Array
-    """2 for entries that share the multiplier b of their row, 1 for a (or s), 0 for those at a bound or the centre."""
-    log_pairs: Array
-    """ln q(x, a)."""
-    inflow: Array
-    outflow: Array
-
-
-def project(
-    sk: Skeleton, log_weights: ArrayLike, rows: RowSet, tolerance: float = 1e-11, limit: int = 500
-) -> Projection:
-    """The projection of exp(log_weights), until no state is out of balance by more than ``tolerance``."""
-    given = exact_floats(log_weights, "log_weights", (sk.num_transitions,))
-    problem = pose(sk, given, rows)
-    beta = np.zeros(sk.num_states, Long)
-    iterations, dual = 0, evaluate(problem, beta)
-    while iterations < limit and imbalance(problem, dual) > tolerance:
-        iterations += 1
-        beta, dual, moved = newton(problem, beta, dual)
-        if not moved:
-            beta, dual = sweep(problem, beta, dual)
-    return rebuild(problem, given, rows, beta, dual, iterations, imbalance(problem, dual) <= tolerance)
-
-
-def pose(sk: Skeleton, given: Array, rows: RowSet) -> Problem:
-    """Leave out what no feasible path meets, and take off each layer's largest log weight."""
-    sets = rows.bounds(sk)
+def project(sk: Skeleton, log_weights: ArrayLike, rows: RowSet, limit: int = 500) -> Projection:
+    """The projection of exp(log_weights); ``limit`` is the largest number of iterations."""
+    given, sets = exact_floats(log_weights, "log_weights", (sk.num_transitions,)), rows.bounds(sk)
     possible, met = feasible(sk, given, sets)
     if not possible[: sk.pair_ptr[1]].any():
         raise EmptySetError("projection", "no feasible path", "at least one from the first state to the last")
-    pairs = possible & met[sk.state_of_pair]
-    log_w = np.where(sk.over_transitions(pairs) & met[sk.successor], given, -np.inf).astype(Long)
-    tops = np.maximum.reduceat(log_w, sk.layer_transition_ptr[:-1])
-    log_w -= np.repeat(tops, np.diff(sk.layer_transition_ptr))
-    return Problem(sk, sets, log_w, pairs, np.flatnonzero(met)[1:-1])
+    takes_part = sk.over_transitions(possible & met[sk.state_of_pair]) & met[sk.successor]
+    at = (np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr)), sk.successor)
+    log_w, low, high = np.zeros((3, sk.num_pairs, sk.num_states), np.longdouble)
+    log_w[:], low[at], high[at] = -np.inf, sets.low, sets.high if sets.is_box else 1
+    log_w[at] = np.where(takes_part, given, -np.inf)
+    tops = np.maximum.reduceat(log_w.max(axis=1), sk.layer_pair_ptr[:-1])  # a constant in a layer changes no q
+    log_w -= np.repeat(tops, np.diff(sk.layer_pair_ptr))[:, None]
+    problem = Problem(
+        sk, log_w, low, high, np.longdouble(sets.radius[:, None]) / 2, sets.is_box, np.flatnonzero(met)[1:-1]
+    )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        beta, dual, iterations = minimise(problem, limit)
+        log_q, log_pairs, policy = push_forward(problem, dual)
+        q = np.exp(log_q)
+        gap = float(np.where(q > 0, q * (log_q - log_w), 0).sum() + dual.F)
+    arrays: Any = (log_q[at], q[at], policy, log_pairs, np.where(met, beta, -np.inf))
+    quality: Any = (float(-dual.F - tops.sum()), gap, dual.imbalance, iterations, gap <= 1e-8)
+    return Projection(sk, given, rows, *(array.astype(float) for array in arrays), *quality)
+
+
+def minimise(problem: Problem, limit: int) -> tuple[Array, Dual, int]:
+    """Newton's method (Levenberg-Marquardt): damp the step more until F falls as promised, then less again."""
+    inner, damping, iterations = problem.inner, 1e-3, 0
+    odd = np.searchsorted(problem.sk.layer_ptr, inner, side="right") % 2 == 1
+    dual = evaluate(problem, beta := np.zeros(problem.sk.num_states, np.longdouble))
+    while iterations < limit and dual.imbalance > 1e-14:
+        iterations += 1
+        scale = np.exp(-np.logaddexp(dual.log_in, dual.log_out) / 2)
+        H = (hessian(problem, dual) * scale * scale[:, None]).astype(float) + damping * np.eye(len(inner))
+        step = np.zeros_like(beta)
+        step[inner] = -scale * np.linalg.solve(H, (scale * dual.gradient).astype(float))
+        trial, promised = evaluate(problem, beta + step), -1e-4 * (dual.gradient * step[inner]).sum()
+        hidden = promised < 1e-17 * (1 + abs(dual.F))  # rounding hides the change of F
+        if trial.imbalance < dual.imbalance if hidden else dual.F - promised > trial.F:
+            beta, dual, damping = beta + step, trial, max(damping / 10, 1e-12)
+        else:  # coordinate descent on every other layer, with steps that cannot overshoot
+            damping *= 10
+            for some in (odd, ~odd):
+                beta[inner[some]] += (dual.log_out - dual.log_in)[some] / 2
+                dual = evaluate(problem, beta)
+    return beta, dual, iterations
 
 
 def evaluate(problem: Problem, beta: Array) -> Dual:
-    """The rows, the masses of the pairs, and the flows that follow."""
-    sk = problem.sk
-    log_u = problem.log_w + beta[sk.successor]
-    p, free = project_rows(problem, log_u)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_p = np.log(p)
-        kappa = problem.sums(np.where(p > 0, p * (log_p - log_u), 0))
-    masses = np.where(problem.pairs, -kappa - beta[sk.state_of_pair], -np.inf)
-    log_z = log_sums(masses, sk.layer_pair_ptr[:-1])
-    log_pairs = masses - np.repeat(log_z, np.diff(sk.layer_pair_ptr))
-    inflow, outflow = np.zeros((2, sk.num_states), Long)
-    np.add.at(outflow, sk.state_of_pair, np.exp(log_pairs))
-    np.add.at(inflow, sk.successor, sk.over_transitions(np.exp(log_pairs)) * p)
-    return Dual(log_z.sum(), p, log_p, free, log_pairs, inflow, outflow)
+    """Solve all rows at one beta, and add up the flows."""
+    sk, inner, log_u = problem.sk, problem.inner, problem.log_w + beta
+    rows = (box_rows if problem.is_box else ball_rows)(problem, log_u)
+    log_mass = np.where(log_u.max(axis=1) > -np.inf, -rows.bound - beta[sk.state_of_pair], -np.inf)
+    log_Z = np.logaddexp.reduceat(log_mass, sk.layer_pair_ptr[:-1])
+    log_pairs = log_mass - np.repeat(log_Z, np.diff(sk.layer_pair_ptr))
+    log_in = np.logaddexp.reduce(np.where(log_u > -np.inf, rows.log_p + log_pairs[:, None], -np.inf), axis=0)[inner]
+    log_out = np.logaddexp.reduceat(log_pairs, sk.pair_ptr[:-2])[inner]
+    gradient = np.exp(log_in) - np.exp(log_out)
+    return Dual(log_Z.sum(), rows, log_pairs, log_in, log_out, gradient, float(np.abs(gradient).max(initial=0)))
 
 
-def imbalance(problem: Problem, dual: Dual) -> float:
-    """The largest |inflow - outflow|: the gradient of F."""
-    return float(np.abs(dual.inflow - dual.outflow)[problem.inner].max(initial=0))
+def ball_rows(problem: Problem, log_u: Array) -> Rows:
+    """Find a and b in closed form.
+
+    sum (a u - c)_+ is the largest a u(A) - c(A) of all sets A, so a is the least (epsilon / 2 + c(A)) / u(A). The sets
+    that matter hold the entries with the least c / u. In the same way b is the largest (c(B) - epsilon / 2) / u(B).
+    """
+    c, allowed = problem.low, log_u > -np.inf
+    half = np.maximum(problem.half, np.where(allowed, 0, c).sum(axis=1, keepdims=True))
+    ratio = np.where(allowed, np.log(c) - log_u, np.inf)
+    order = np.argsort(ratio, axis=1)
+    c_up, u_up = np.take_along_axis(c, order, 1), np.take_along_axis(log_u, order, 1)
+    c_A, c_B = (np.cumsum(one, axis=1) for one in (c_up, c_up[:, ::-1]))
+    u_A, u_B = (np.logaddexp.accumulate(one, 1) for one in (u_up, u_up[:, ::-1]))
+    log_a = (np.log(half + c_A) - u_A).min(axis=1, keepdims=True)
+    log_b = np.where(c_B > half, np.log(c_B - half) - u_B, -np.inf).max(axis=1, keepdims=True)
+    inside = (problem.half >= 1) | (log_a >= log_b)
+    log_a, log_b = (np.where(inside, -u_A[:, -1:], one) for one in (log_a, log_b))
+    t = np.clip(ratio, log_a, log_b)
+    width = np.where(half > 0, half * (log_b - log_a), 0)[:, 0]
+    bound = np.where(c > 0, c * t, 0).sum(axis=1) - np.logaddexp.reduce(log_u + t, axis=1) - width
+    moving = [inside | (ratio < log_a), ~inside & (ratio > log_b)]
+    return Rows(log_u + t, np.where(inside[:, 0], -u_A[:, -1], bound), moving)
 
 
-def project_rows(problem: Problem, log_u: Array) -> tuple[Array, Array]:
-    """The row of every pair nearest to u within its set, and which entries share a multiplier."""
-    sets, sk = problem.sets, problem.sk
-    radius = sk.over_transitions(sets.radius)
-    inside = np.exp(log_u - sk.over_transitions(log_sums(log_u, sk.transition_ptr[:-1]).clip(min=-1e300)))
-    p, free = (box_rows if sets.is_box else ball_rows)(problem, log_u, inside)
-    point = np.where(log_u > -np.inf, sets.low, 0).astype(Long)
-    unbound = radius >= 2
-    return (
-        np.where(unbound, inside, np.where(radius == 0, point, p)),
-        np.where(unbound, 1, np.where(radius == 0, 0, free)),
-    )
-
-
-def ball_rows(problem: Problem, log_u: Array, inside: Array) -> tuple[Array, Array]:
-    """median(c, a u, b u) with sum (a u - c)_+ = sum (c - b u)_+ = epsilon / 2, unless u / sum u is within the ball."""
-    sk, c = problem.sk, problem.sets.low.astype(Long)
-    half = problem.sets.radius / 2
-    here = log_u > -np.inf
-    top = np.maximum.reduceat(np.where(here, log_u, -1e300), sk.transition_ptr[:-1])
-    forbidden = problem.sums(np.where(here, 0, c))
-    half = np.maximum(half, forbidden)
-    excess = bisect(lambda a: problem.sums(np.maximum(scaled(sk, a, log_u) - c, 0)) >= half, -top - 200, -top + 2)
-    with np.errstate(divide="ignore"):
-        ratio = np.where(here & (c > 0), np.log(c) - np.where(here, log_u, 0), 0)
-    low, high = (f.reduceat(ratio, sk.transition_ptr[:-1]) for f in (np.minimum, np.maximum))
-    lack = bisect(lambda b: problem.sums(np.maximum(c - scaled(sk, b, log_u), 0)) <= half, low - 200, high + 2)
-    above, below = scaled(sk, excess, log_u), scaled(sk, lack, log_u)
-    p = np.maximum(above, np.minimum(c, below))
-    within = sk.over_transitions((problem.sums(np.abs(inside - c)) <= problem.sets.radius) | (excess >= lack))
-    classes = np.where(p > c, 1, np.where(p < c, 2, 0))
-    return np.where(within, inside, p), np.where(within, 1, classes)
-
-
-def box_rows(problem: Problem, log_u: Array, inside: Array) -> tuple[Array, Array]:
-    """clip(s u, low, high) with sum one."""
-    sk, low, high = problem.sk, problem.sets.low.astype(Long), problem.sets.high.astype(Long)
-    high = np.where(log_u > -np.inf, high, 0)
-    finite = np.where((log_u > -np.inf) & (high > 0), log_u, np.nan)
-    top, bottom = (f.reduceat(finite, sk.transition_ptr[:-1]) for f in (np.fmax, np.fmin))
-
-    def row(log_s: Array) -> Array:
-        return np.clip(scaled(sk, log_s, log_u), low, high)
-
-    p = row(bisect(lambda s: problem.sums(row(s)) >= 1, np.nan_to_num(-top) - 100, np.nan_to_num(-bottom) + 2))
-    return p, np.where((p > low) & (p < high), 1, 0)
-
-
-def scaled(sk: Skeleton, log_scale: Array, log_u: Array) -> Array:
-    """exp(log_scale) u, pair by pair."""
-    return np.exp(np.minimum(sk.over_transitions(log_scale) + log_u, 700))
-
-
-def bisect(enough: Any, low: Array, high: Array) -> Array:
-    """The least number at which ``enough`` is true, for each pair."""
-    low, high = low.astype(Long), high.astype(Long)
+def box_rows(problem: Problem, log_u: Array) -> Rows:
+    """Find ln s by bisection."""
+    low, high, used = problem.low, problem.high, (log_u > -np.inf) & (problem.high > 0)
+    least, most = np.where(used, np.log(low) - log_u, -np.inf), np.where(used, np.log(high) - log_u, 0)
+    below, log_s = most.min(axis=1, keepdims=True) - 1e3, most.max(axis=1, keepdims=True) + 1
     for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        there = enough(middle)
-        low, high = np.where(there, low, middle), np.where(there, middle, high)
-    return high
-
-
-def newton(problem: Problem, beta: Array, dual: Dual) -> tuple[Array, Dual, bool]:
-    """A Newton step, halved until F falls as its slope promises; whether one was found."""
-    inner, gradient = problem.inner, (dual.inflow - dual.outflow)[problem.inner]
-    scale = 1 / np.sqrt(np.maximum((dual.inflow + dual.outflow)[inner], 1e-300))
-    matrix = (hessian(problem, dual) * scale[:, None] * scale).astype(float)
-    direction = scale * np.linalg.lstsq(matrix, -(scale * gradient).astype(float), rcond=1e-13)[0]
-    slope, length = (gradient * np.nan_to_num(direction)).sum(), 1.0
-    while slope < 0 and length > 1e-6:
-        trial = beta.copy()
-        trial[inner] += length * direction
-        there = evaluate(problem, trial)
-        better = imbalance(problem, there) <= 0.5 * imbalance(problem, dual)
-        if there.value < dual.value + 1e-4 * length * slope or (there.value <= dual.value and better):
-            return trial, there, True
-        length /= 2
-    return beta, dual, False
+        middle = (below + log_s) / 2
+        enough = np.where(used, np.clip(np.exp(middle + log_u), low, high), 0).sum(axis=1, keepdims=True) >= 1
+        below, log_s = np.where(enough, below, middle), np.where(enough, middle, log_s)
+    t = np.where(used, np.clip(log_s, least, most), log_s)
+    log_p = np.where(used, log_u + t, -np.inf)
+    linear = np.where(used, (t - log_s) * np.where(t < log_s, high, low), 0).sum(axis=1)
+    bound = log_s[:, 0] + linear - np.logaddexp.reduce(log_p, axis=1)
+    return Rows(log_p, bound, [used & (least < log_s) & (log_s < most)])
 
 
 def hessian(problem: Problem, dual: Dual) -> Array:
-    """Second derivatives of F: sum q(x,a) [dp/dbeta + (p - e_x)(p - e_x)'] - sum over layers of g g'."""
-    sk, n = problem.sk, problem.sk.num_states
-    H = np.zeros((n, n), Long)
-    for k in range(sk.num_steps):
-        g = np.zeros(n, Long)
-        for pair in range(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1]):
-            at = slice(sk.transition_ptr[pair], sk.transition_ptr[pair + 1])
-            mass, p, y = np.exp(dual.log_pairs[pair]), dual.p[at], sk.successor[at]
-            for shared in (1, 2):
-                mine = np.where(dual.free[at] == shared, p, 0)
-                if mine.sum() > 0:
-                    H[np.ix_(y, y)] += mass * (np.diag(mine) - np.outer(mine, mine) / mine.sum())
-            flow = np.zeros(n, Long)
-            flow[y] = p
-            flow[sk.state_of_pair[pair]] -= 1
-            H += mass * np.outer(flow, flow)
-            g += mass * flow
-        H -= np.outer(g, g)
+    """Second derivatives of F: sum q(x, a) [dp / dbeta + (p - e_x)(p - e_x)'] - sum over layers of g g'."""
+    sk, q = problem.sk, np.exp(dual.log_pairs)[:, None]
+    p = np.where(q > 0, np.exp(dual.rows.log_p), 0)
+    change = p - (sk.state_of_pair[:, None] == np.arange(sk.num_states))
+    g = np.add.reduceat(q * change, sk.layer_pair_ptr[:-1])
+    H = change.T @ (q * change) - g.T @ g
+    for (
+        one
+    ) in dual.rows.moving:  # entries that share a multiplier share their mass: dp / dbeta = diag(p) - p p' / sum p
+        mine = np.where(one, p, 0)
+        total = mine.sum(axis=1, keepdims=True)
+        H += np.diag((q * mine).sum(axis=0)) - mine.T @ (np.where(total > 0, q / total, 0) * mine)
     return H[np.ix_(problem.inner, problem.inner)]
 
 
-def sweep(problem: Problem, beta: Array, dual: Dual) -> tuple[Array, Dual]:
-    """Coordinate descent: beta(x) += (ln outflow - ln inflow) / 2 on every other layer, then on the rest."""
-    for parity in (1, 0):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.nan_to_num(np.log(dual.outflow) - np.log(dual.inflow), posinf=0.0, neginf=0.0) / 2
-        layer = np.searchsorted(problem.sk.layer_ptr, problem.inner, side="right") - 1
-        chosen = problem.inner[layer % 2 == parity]
-        beta = beta.copy()
-        beta[chosen] += step[chosen]
-        dual = evaluate(problem, beta)
-    return beta, dual
-
-
-def rebuild(
-    problem: Problem, given: Array, rows: RowSet, beta: Array, dual: Dual, iterations: int, converged: bool
-) -> Projection:
-    """The policy and the rows of the dual, pushed forward from the first state: feasible to rounding."""
-    sk = problem.sk
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_out = log_sums(dual.log_pairs, sk.pair_ptr[:-2])
-        log_policy = np.where(problem.pairs, dual.log_pairs - np.repeat(log_out, np.diff(sk.pair_ptr[:-1])), -np.inf)
-        log_mass = np.full(sk.num_states, -np.inf, Long)
-        log_mass[0] = 0
-        log_q = np.empty(sk.num_transitions, Long)
-        for k in range(sk.num_steps):
-            for pair in range(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1]):
-                at = slice(sk.transition_ptr[pair], sk.transition_ptr[pair + 1])
-                log_q[at] = log_mass[sk.state_of_pair[pair]] + log_policy[pair] + dual.log_p[at]
-                for i in range(at.start, at.stop):
-                    log_mass[sk.successor[i]] = np.logaddexp(log_mass[sk.successor[i]], log_q[i])
-    log_pairs = log_mass[sk.state_of_pair] + log_policy
-    widths = np.diff(sk.pair_ptr[:-1])
-    policy = np.where(np.repeat(log_out > -np.inf, widths), np.exp(log_policy), 1 / np.repeat(widths, widths))
-    kept = np.where(log_mass > -np.inf, beta, -np.inf)
-    answer = Projection(
-        sk, given, rows, log_q.astype(float), np.exp(log_q).astype(float), policy.astype(float),
-        log_pairs.astype(float), kept.astype(float), np.nan, np.nan, float(flow_violation(sk, np.exp(log_q))),
-        iterations, converged,
-    )  # fmt: skip
-    checked = verify(answer)
-    object.__setattr__(answer, "gap", checked.gap)
-    object.__setattr__(answer, "dual", checked.value - checked.gap)
-    return answer
+def push_forward(problem: Problem, dual: Dual) -> tuple[Array, Array, Array]:
+    """ln q, ln q(x, a) and the policy, from the policy and the rows of the dual: feasible up to rounding."""
+    sk, actions = problem.sk, np.diff(problem.sk.pair_ptr[:-1])
+    log_out = np.repeat(np.logaddexp.reduceat(dual.log_pairs, sk.pair_ptr[:-2]), actions)
+    log_policy = np.where(log_out > -np.inf, dual.log_pairs - log_out, -np.log(np.repeat(actions, actions)))
+    log_p = np.where(problem.log_w > -np.inf, dual.rows.log_p, -np.inf)
+    log_x = np.where(np.arange(sk.num_states) == 0, np.longdouble(0), -np.inf)  # ln of the mass of each state
+    for k in range(sk.num_steps):
+        pairs = slice(sk.layer_pair_ptr[k], sk.layer_pair_ptr[k + 1])
+        log_q = (log_x[sk.state_of_pair] + log_policy)[pairs, None] + log_p[pairs]
+        log_x = np.logaddexp(log_x, np.logaddexp.reduce(log_q, axis=0))
+    log_pairs = log_x[sk.state_of_pair] + log_policy
+    return log_pairs[:, None] + log_p, log_pairs, np.exp(log_policy)

@@ -13,14 +13,15 @@ and any t(x'), with u(x') = w(x, a, x') exp(beta(x')), no occupancy measure of t
 Here t = ln(p / u), where p is the row of the answer's own log_q. At the optimum the bound is then the optimum itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import ROUNDING
+from advmdp.confidence import ROUNDING, RowSet
 from advmdp.confidence.sets import RowSets
+from advmdp.core.arrays import exact_floats, expect, real
 from advmdp.model.skeleton import Skeleton
 
 if TYPE_CHECKING:
@@ -62,7 +63,14 @@ class Verification:
 
 
 def verify(answer: "Projection") -> Verification:
-    """Check a projection: feasibility of q and of its rows, and a bound on every other."""
+    """Check a projection: feasibility of q and of its rows, and a bound on every other.
+
+    Raises
+    ------
+    InputError
+        If an array is not of the length that the skeleton asks for, or a field is of the wrong type.
+    """
+    answer = well_formed(answer)
     sk, sets = answer.skeleton, answer.row_set.bounds(answer.skeleton)
     q, tops = answer.q.astype(Long), layer_tops(answer)
     log_w = answer.log_weights - np.repeat(tops, np.diff(sk.layer_transition_ptr))  # small numbers have small errors
@@ -81,6 +89,18 @@ def verify(answer: "Projection") -> Verification:
         claims=float(np.maximum(answer.dual - value, np.maximum(value - answer.dual, 0) - answer.gap)),
         rounding=1e-14 * sk.num_steps * float(known.max(initial=0)),
     )
+
+
+def well_formed(answer: "Projection") -> "Projection":
+    """The projection with every field checked for its type and length: anybody can make one by hand."""
+    sk = expect(Skeleton, answer.skeleton, "skeleton")
+    expect(RowSet, answer.row_set, "row_set")  # type: ignore[type-abstract]
+    n, pairs = (sk.num_transitions,), (sk.num_pairs,)
+    shapes = {
+        "log_weights": n, "log_q": n, "q": n, "policy": pairs, "log_pairs": pairs, "beta": (sk.num_states,),
+    }  # fmt: skip
+    arrays: Any = {name: exact_floats(getattr(answer, name), name, shape) for name, shape in shapes.items()}
+    return replace(answer, **arrays, dual=real(answer.dual), gap=real(answer.gap))
 
 
 def policy_violation(sk: Skeleton, policy: Array, pairs: Array, states: Array) -> Array:

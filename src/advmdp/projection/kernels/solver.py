@@ -293,33 +293,21 @@ def go_on(
     return look(structure, log_w, sets, work, back, log_pair)
 
 
-@compiled_memory
-def solve(
-    structure: Structure,
-    log_w: Floats,
-    sets: RowSets,
-    memory: Workspace,
-    log_q: Floats,
-    q: Floats,
-    log_pair: Floats,
-    policy: Floats,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, float, float, float, float, int]:
-    """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
-    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) >= 0:  # without its layer's offset one may be twice as large
-        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
-    top, bottom, least = extent(log_w, 0, log_w.shape[0])
-    plain = bottom > -np.inf and not sets.blocking and structure.connected
-    work = Work(
+@compiled_in_place
+def workspace_of(memory: Workspace, q: Floats, log_q: Floats, policy: Floats, plain: bool) -> Work:
+    """The workspace together with the arrays of the answer."""
+    return Work(
         q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
         memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
         memory.hessenberg, plain,
     )  # fmt: skip
-    magnitude = max(abs(top), abs(least)) if top > -np.inf else 0.0
-    tolerance = max(tolerance, GRAIN * magnitude)
-    if not fill_weights(structure, log_w, sets, work, True):
-        return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
+
+
+@compiled_in_place
+def minimise(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_pair: Floats, tolerance: float, limit: int
+) -> tuple[float, bool, int, int]:
+    """Newton's method on F. Returns (largest defect, whether masses are out of range, iterations, stalls)."""
     value, far, back = look(structure, log_w, sets, work, np.empty(0), log_pair)
     worst, _ = sizes(work)
     before, factored = np.inf, False
@@ -342,10 +330,15 @@ def solve(
             value, far, back = go_on(structure, log_w, sets, work, back, log_pair, value)
         worst, _ = sizes(work)
         lowest = min(lowest, value)  # against which steps are judged, so that what rounding allows does not add up
-    left = residual(work)
-    tolerance = max(tolerance, grain(work))
-    magnitude = max(magnitude, largest_beta(work))
-    solved = settled(work, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
+    return worst, far, iterations, stalls
+
+
+@compiled_in_place
+def certified_answer(
+    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats,
+    policy: Floats, far: bool, tolerance: float, magnitude: float,
+) -> tuple[bool, float, float]:  # fmt: skip
+    """Write the answer and check it. Returns whether the certificate holds, an upper bound on min F, and the gap."""
     forward_pass(structure, work)
     if far:  # the masses that are in range stay
         forward_pass_far(structure, log_w, sets, work, log_q, log_pair)
@@ -354,9 +347,42 @@ def solve(
     sure = doubt <= MOST_DOUBT * (1e3 + magnitude) * work.log_z.shape[0]
     feasible = flow <= FEASIBLE and rows <= FEASIBLE and apart <= max(tolerance, doubt)
     certified = abs(gap) <= max(tolerance, doubt) and sure and feasible
-    reached = SOLVED if solved and certified else STALLED
     # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
-    return reached, value + doubt, max(gap, 0.0) + 2.0 * doubt, left, worst, iterations
+    return certified, value + doubt, max(gap, 0.0) + 2.0 * doubt
+
+
+@compiled_memory
+def solve(
+    structure: Structure,
+    log_w: Floats,
+    sets: RowSets,
+    memory: Workspace,
+    log_q: Floats,
+    q: Floats,
+    log_pair: Floats,
+    policy: Floats,
+    tolerance: float,
+    limit: int,
+) -> tuple[int, float, float, float, float, int]:
+    """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
+    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) >= 0:  # without its layer's offset one may be twice as large
+        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
+    top, bottom, least = extent(log_w, 0, log_w.shape[0])
+    plain = bottom > -np.inf and not sets.blocking and structure.connected
+    work = workspace_of(memory, q, log_q, policy, plain)
+    magnitude = max(abs(top), abs(least)) if top > -np.inf else 0.0
+    tolerance = max(tolerance, GRAIN * magnitude)
+    if not fill_weights(structure, log_w, sets, work, True):
+        return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
+    worst, far, iterations, stalls = minimise(structure, log_w, sets, work, log_pair, tolerance, limit)
+    left = residual(work)
+    tolerance = max(tolerance, grain(work))
+    magnitude = max(magnitude, largest_beta(work))
+    solved = settled(work, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
+    certified, value, gap = certified_answer(
+        structure, log_w, sets, work, log_q, q, log_pair, policy, far, tolerance, magnitude
+    )
+    return SOLVED if solved and certified else STALLED, value, gap, left, worst, iterations
 
 
 @compiled
