@@ -353,6 +353,7 @@ def test_verify_refuses_logarithms_that_are_wrong_where_q_is_small_or_forbidden(
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("threads")  # two at once wait for each other: minutes instead of seconds
 @pytest.mark.parametrize("kind", ["l1", "point", "box"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_problem_has_the_same_bits_wherever_its_arrays_lie(kind, threads):

@@ -386,6 +386,7 @@ def test_same_input_same_bytes_and_a_projector_may_be_used_again() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("threads")  # two at once wait for each other: minutes instead of seconds
 @pytest.mark.parametrize("shape", SHAPES)
 @cases
 def test_threads_change_the_time_and_not_a_bit_of_the_answer(kind: str, shape: str) -> None:
