@@ -17,7 +17,7 @@ from advmdp.experiments.engines.ray import _play
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import read_spec
-from advmdp.integrations.gymnasium import make_environment
+from advmdp.model.gymnasium_tables import make_environment
 
 MODULE = """
 import os, pathlib

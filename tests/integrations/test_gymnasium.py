@@ -250,10 +250,10 @@ def test_the_errors_shown_on_the_page_are_those_raised() -> None:
         assert f"{caught.value}\n" in PAGE.read_text()
 
 
-@pytest.mark.parametrize("horizon", [0, -1, 2.5, None])
-def test_a_horizon_is_a_number_of_steps(horizon: object) -> None:
-    with pytest.raises(am.InputError, match="horizon"):
-        am.MDP.from_gymnasium("FrozenLake-v1", horizon)
+@pytest.mark.parametrize("steps", [0, -1, 2.5, None])
+def test_the_number_of_steps_is_checked(steps: object) -> None:
+    with pytest.raises(am.InputError, match="steps"):
+        am.MDP.from_gymnasium("FrozenLake-v1", steps)
 
 
 def test_an_unknown_id_is_said_to_be_one() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import advmdp as am
-from advmdp.cli.warm import made
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.learners.episode import make_block
 from advmdp.model.dynamics import known_dynamics
@@ -428,7 +427,7 @@ def test_bounds_are_not_quoted_where_they_are_not_proven() -> None:
 
 def test_made_is_every_learner_with_the_theory_s_parameters() -> None:
     for name in LEARNERS:
-        assert type(made(name, DENSE, 7)).__name__ == name
+        assert type(make(name, None, DENSE, 7)).__name__ == name
 
 
 BEYOND = "has learned from .* episodes, and was made for 6: its guarantee does not cover those beyond"
@@ -439,7 +438,7 @@ BEYOND = "has learned from .* episodes, and was made for 6: its guarantee does n
 )
 @pytest.mark.parametrize("how", ["in blocks", "one by one"])
 def test_a_learner_warns_once_when_it_is_played_beyond_its_horizon(name: str, how: str) -> None:
-    learner = made(name, DENSE, horizon=6)
+    learner = make(name, None, DENSE, 6)
 
     def play(episodes: int) -> None:
         losses = am.losses.Switching(DENSE.skeleton, period=2)
@@ -468,5 +467,5 @@ def test_a_checkpoint_beyond_the_horizon_is_warned_of_when_it_is_taken_up(tmp_pa
     losses = am.losses.Switching(DENSE.skeleton, period=2)
     for _ in range(2):
         with pytest.warns(am.AdvMDPWarning, match=BEYOND) as caught:
-            am.play(DENSE, losses, made("UCOREPS", DENSE, 6), 9, checkpoint=tmp_path / "game.npz")
+            am.play(DENSE, losses, make("UCOREPS", None, DENSE, 6), 9, checkpoint=tmp_path / "game.npz")
         assert len(caught) == 1

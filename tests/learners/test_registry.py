@@ -41,7 +41,7 @@ def test_what_a_learner_is_told_is_what_it_knows(name: str) -> None:
 
 def test_parameters_win_over_what_is_offered() -> None:
     assert make_learner("FPOP", WORLD, offered=OFFERED, seed=9).parameters["seed"] == 9
-    assert make_learner("UCOREPS", WORLD, am.Risk(0.5, 1.0), horizon=5).criterion == am.Risk(0.5, 1.0)
+    assert make_learner("UCOREPS", WORLD, am.Risk(0.5, 2.0), horizon=5).criterion == am.Risk(0.5, 2.0)
 
 
 @pytest.mark.parametrize(

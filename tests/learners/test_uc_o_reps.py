@@ -335,5 +335,5 @@ def test_a_loss_that_is_no_number_is_an_error_and_not_a_policy(bad: float) -> No
 
 def test_a_step_that_leaves_the_range_of_logarithms_is_told_as_such() -> None:
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
-    with pytest.raises(am.InputError, match=r"after episode \d+.*some beyond 1e\+08.*a smaller eta"):
+    with pytest.raises(am.InputError, match=r"after episode \d+.*log weights beyond 1e\+08.*a smaller eta"):
         am.play(mdp, am.losses.Stochastic(mdp.skeleton, seed=0), am.UCOREPS(mdp.skeleton, horizon=1000, eta=1e7), 100)
