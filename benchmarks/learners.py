@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
-from advmdp.cli.warm import made
-from advmdp.learners.registry import LEARNERS
+from advmdp.learners.registry import LEARNERS, make_learner
 from benchmarks.learning import HORIZON, episode_time
 from benchmarks.peers import World
 from benchmarks.projection import SIZES, dense
@@ -43,7 +42,7 @@ def main(console: Console) -> None:
 
 def our_time(name: str, mdp: am.MDP) -> float:
     """Seconds an episode takes at its best, after some."""
-    learner, sk = made(name, mdp, HORIZON), mdp.skeleton
+    learner, sk = make_learner(name, mdp, offered={"horizon": HORIZON}), mdp.skeleton
     losses = am.losses.Stochastic(sk, noise=0.5)
     count = max(20, 400_000 // sk.num_transitions)
     am.play(mdp, losses, learner, 2 * count)

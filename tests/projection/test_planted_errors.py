@@ -1,6 +1,6 @@
-"""Errors planted in every row solver: the certificate must catch them, and so must the tests if it did not.
+"""Errors planted in every row solver and in answers: the certificate and its checks must catch them.
 
-Each test edits the text of a kernel in a copy of the package and lets the copy solve hard problems. To save the minute
+Most tests edit the text of a kernel in a copy of the package and let the copy solve hard problems. To save the minute
 that compiling takes, the copy runs as plain Python. Nothing of the copy is trusted: the oracle of the hard problems, in
 this process, judges its answers.
 """
@@ -8,7 +8,9 @@ this process, judges its answers.
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
+from inspect import currentframe
 from itertools import product
 from pathlib import Path
 from shutil import copytree, ignore_patterns
@@ -18,6 +20,7 @@ import pytest
 from benchmarks.attack import MUTATIONS
 
 import advmdp as am
+from advmdp.projection import reference
 from tests.helpers.hard_problems import KINDS, SHAPES, WEIGHTS, Answers, Problems, attack, draw, skeleton
 
 KERNELS = "projection/kernels"
@@ -154,6 +157,81 @@ def test_a_certificate_that_trusts_the_row_solver_would_let_errors_through(words
 
 def test_the_trusting_certificate_accepts_right_answers(tmp_path):
     assert outcome(tmp_path, KINDS, (TRUSTING,))[1:] == (0, 0)
+
+
+@pytest.fixture
+def answer():
+    sk = am.Skeleton.dense([1, 2, 1], 2)
+    n = sk.num_transitions
+    return am.project(sk, np.arange(n) / 10, am.Box(np.zeros(n), np.ones(n)))
+
+
+@pytest.mark.parametrize("name", ["log_weights", "log_q", "q", "policy", "log_pairs", "beta"])
+@pytest.mark.parametrize("change", ["longer", "shorter", "empty", "matrix", "text"])
+def test_verify_refuses_arrays_of_the_wrong_shape(name, change, answer):
+    array = getattr(answer, name)
+    wrong = {
+        "longer": np.append(array, 0.0), "shorter": array[:-1], "empty": array[:0], "matrix": array[None],
+        "text": array.astype(str),
+    }  # fmt: skip
+    with pytest.raises(am.InputError, match=f"^{name}: "):
+        replace(answer, **{name: wrong[change]}).verify()
+
+
+def test_verify_refuses_fields_that_are_something_else(answer):
+    for name, wrong in (("skeleton", None), ("row_set", np.ones(8))):
+        with pytest.raises(am.InputError, match=f"^{name}: "):
+            replace(answer, **{name: wrong}).verify()
+    for name in ("dual", "gap"):
+        assert not replace(answer, **{name: "0"}).verify().holds()
+    smaller = am.Box(np.zeros(7), np.ones(7))
+    with pytest.raises(am.InputError, match="lower"):
+        replace(answer, row_set=smaller).verify()
+    lists = {name: getattr(answer, name).tolist() for name in ("q", "log_q", "policy", "beta")}
+    assert replace(answer, **lists).verify().holds()
+
+
+@pytest.mark.parametrize(("kind", "weights"), list(product(KINDS, ("smooth", "ties", "levels", "far", "offset"))))
+def test_the_reference_solves_hard_problems(kind, weights):
+    """Judged by the oracle, and by a check that shares nothing with its own certificate."""
+    for shape in ("square", "tall"):
+        sk = skeleton(shape)
+        problems = draw(sk, kind, weights, 4, np.random.default_rng(12))
+        found = []
+
+        def project(log_weights, rows, sk=sk, found=found):
+            found.append(reference.project(sk, log_weights, rows))
+            return found[-1]
+
+        answers = attack(problems, project)
+        assert not answers.wrong.any()
+        assert not answers.refused.any()
+        assert all(r.converged and r.verify().holds() for r in found)
+
+
+def played_on(learner: am.Learner, mdp: am.MDP) -> int:
+    """Play beyond the horizon; returns the line that does it."""
+    losses = am.losses.Switching(mdp.skeleton, period=2)
+    am.play(mdp, losses, learner, 5)
+    return currentframe().f_lineno - 1
+
+
+def updated(learner: am.Learner, mdp: am.MDP) -> int:
+    """The same, one episode at a time."""
+    path = mdp.sample(learner.policy, np.random.default_rng(0))
+    for _ in range(5):
+        learner.update(path, np.zeros(mdp.skeleton.num_transitions))
+        line = currentframe().f_lineno - 1
+    return line
+
+
+@pytest.mark.parametrize("how", [played_on, updated])
+def test_the_warning_beyond_the_horizon_names_the_line_of_the_user(how):
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    with pytest.warns(am.AdvMDPWarning, match="was made for 3") as caught:
+        line = how(am.UCOREPS(mdp.skeleton, horizon=3), mdp)
+    [warning] = caught
+    assert (warning.filename, warning.lineno) == (__file__, line)
 
 
 if __name__ == "__main__":
