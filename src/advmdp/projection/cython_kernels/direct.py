@@ -1,0 +1,170 @@
+"""Newton's step by elimination, for narrow layers.
+
+The matrix of `newton.py` couples a layer with itself and with its two neighbours. It is stored row by row over the
+three layers, `band[x, c - first state of the layer before x]`, and eliminated from the first layer to the last. Near
+balance it is a symmetric positive matrix with its rows scaled, so no pivoting is needed. The factors are kept: the last
+step of a projection is so small that those of the step before will do.
+
+Rows have five to thirty entries, for which the compiler's own vector loops take longer to set up than to run. So they
+are added four entries at a time (`add_lanes`), up to three beyond their end: there is room behind every row, and what
+stands there in the row that is added is zero, or belongs to columns that nothing reads.
+"""
+
+import cython
+from cython.cimports.advmdp.projection.cython_kernels.types import LANES, UNIT, first_entry, scratch_row
+from cython.cimports.libc.math import fabs
+from cython.cimports.libc.string import memcpy, memset
+
+SMALLEST_PIVOT = cython.declare(cython.double, 1e-12)
+
+
+def add_edges(sk, w, far):
+    """The diagonal, the mean over successors, and the mean over predecessors."""
+    width = w.band_width
+    memset(w.band, 0, sk.states * width * cython.sizeof(cython.double))
+    for layer in range(1, sk.steps):
+        before, here = sk.layer_ptr[layer - 1], sk.layer_ptr[layer]
+        for x in range(here, sk.layer_ptr[layer + 1]):
+            band = w.band + x * width - before
+            band[x] = 2.0 - w.pinned[x] * w.pull[x] if w.pull[x] > 0.0 else 1.0
+            if w.pull[x] == 0.0:
+                continue
+            flow, successor = w.flow + sk.edge_ptr[x], sk.successor + first_entry(sk, x)
+            column = w.band + x - here
+            for j in range(sk.edge_ptr[x + 1] - sk.edge_ptr[x]):
+                y = successor[j]
+                if w.pull[y] > 0.0:
+                    band[y] -= UNIT * flow[j]
+                    if not far:
+                        column[y * width] -= flow[j] * w.push[x] * w.pull[y]
+            if far:
+                for i in range(first_entry(sk, x), first_entry(sk, x + 1)):
+                    column[sk.successor[i] * width] -= w.back[i] if w.pull[sk.successor[i]] > 0.0 else 0.0
+
+
+def three_vectors(p, low, high, is_box, size, keep_a, keep_b, vectors, stride):
+    """p - p_A/mass_a, p - p_B/mass_b and p, and zeros behind them to fill the lanes."""
+    first, second, third = vectors, vectors + stride, vectors + 2 * stride
+    if is_box:
+        for j in range(size):
+            first[j] = p[j] * (keep_a if (p[j] > low[j]) & (p[j] < high[j]) else 1.0)
+            second[j] = p[j]
+            third[j] = p[j]
+    else:
+        for j in range(size):
+            first[j] = p[j] * (keep_a if p[j] > low[j] else 1.0)
+            second[j] = p[j] * (keep_b if p[j] < low[j] else 1.0)
+            third[j] = p[j]
+    for j in range(size, size + LANES - 1):
+        first[j] = second[j] = third[j] = 0.0
+
+
+def vector_of(p, low, high, is_box):
+    """Which of the three an entry adds: that of A, which every entry of a bound zero belongs to, of B, or p."""
+    pinned: cython.bint = (p == low) & (low > 0.0)
+    if is_box:
+        return 2 if pinned | (p == high) else 0
+    if p < low:
+        return 1
+    return 2 if pinned else 0
+
+
+def add_tight(sk, sets, w, far, back):
+    """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'."""
+    vectors, layer = scratch_row(w, 0, 3), 0
+    for k in range(w.num_watched):
+        pair = w.watched[k]
+        while sk.state_of[pair] >= sk.layer_ptr[layer + 1]:
+            layer += 1
+        begin = sk.transition_ptr[pair]
+        size = sk.transition_ptr[pair + 1] - begin
+        if not w.tight[pair] or (w.pull[sk.successor[begin]] == 0.0 and size == 1):
+            continue
+        keep_a = 1.0 - 1.0 / w.mass_a[k] if w.mass_a[k] > 0.0 else 1.0
+        keep_b = 1.0 - 1.0 / w.mass_b[k] if w.mass_b[k] > 0.0 else 1.0
+        high = sets.high + begin if sets.is_box else sets.low
+        three_vectors(w.row + begin, sets.low + begin, high, sets.is_box, size, keep_a, keep_b, vectors, w.stride)
+        # The first column of every row of the next layer is the first state of this one.
+        add_row(sk, sets, w, pair, 1.0 if far else w.share[k], back, sk.layer_ptr[layer], vectors)
+
+
+def add_row(sk, sets, w, pair, share, back, shift, vectors):
+    """Add to the row of every successor of a pair the vector of its entry."""
+    begin, first, width = sk.transition_ptr[pair], sk.first_of_pair[pair], w.band_width
+    size = sk.transition_ptr[pair + 1] - begin
+    for i in range(begin, begin + size):
+        y = sk.successor[i]
+        factor = share * back[i] * w.pull[y]
+        kind = vector_of(w.row[i], sets.low[i], sets.high[i] if sets.is_box else 0.0, sets.is_box)
+        vector, band = vectors + kind * w.stride, w.band + y * width - shift
+        if first >= 0:
+            for j in range(0, size, 4):
+                add_lanes(band + first + j, factor, vector + j)
+        else:
+            for j in range(size):
+                band[sk.successor[begin + j]] += factor * vector[j]
+
+
+def subtract_pivot(target, pivot, inverse, size):
+    """Free a row of its part along another, both from the column of the pivot on; `size` columns follow it.
+
+    `inverse` is that of the pivot. The factor stays in the place of what it has removed.
+    """
+    m = -target[0] * inverse
+    target[0] = m
+    if m != 0.0:
+        for j in range(1, size + 1, 4):
+            add_lanes(target + j, m, pivot + j)
+
+
+def factorise(sk, w):
+    """Eliminate the band, and leave in it the factors and the inverse pivots. False if a pivot vanishes."""
+    width = w.band_width
+    for layer in range(1, sk.steps):
+        before, here, end = sk.layer_ptr[layer - 1], sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        stop = sk.layer_ptr[layer + 2] if layer + 1 < sk.steps else end
+        for x in range(here, end):
+            pivot = w.band + x * width + x - before
+            if fabs(pivot[0]) < SMALLEST_PIVOT:
+                return False
+            inverse, size = 1.0 / pivot[0], stop - x - 1
+            pivot[0] = inverse
+            for y in range(x + 1, end):
+                subtract_pivot(w.band + y * width + x - before, pivot, inverse, size)
+            for y in range(end, stop):
+                subtract_pivot(w.band + y * width + x - here, pivot, inverse, size)
+    return True
+
+
+def along_row(band, values, size):
+    """The sum of a row of the band times values."""
+    s = 0.0
+    for j in range(size):
+        s += band[j] * values[j]
+    return s
+
+
+def substitute(sk, w):
+    """Solve band step = defect with the factors of `factorise`."""
+    width, step = w.band_width, w.step
+    memcpy(step, w.defect, sk.states * cython.sizeof(cython.double))
+    for layer in range(1, sk.steps):
+        before = sk.layer_ptr[layer - 1]
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            step[x] += along_row(w.band + x * width, step + before, x - before)
+    for layer in range(sk.steps - 1, 0, -1):
+        before, here, end = sk.layer_ptr[layer - 1], sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        stop = sk.layer_ptr[layer + 2] if layer + 1 < sk.steps else end
+        for x in range(end - 1, here - 1, -1):
+            pivot = w.band + x * width + x - before
+            step[x] = (step[x] - along_row(pivot + 1, step + x + 1, stop - x - 1)) * pivot[0]
+
+
+def direct_step(sk, sets, w, far, back):
+    """`step` by elimination, on the system that `newton_step` has set up. False if that fails."""
+    add_edges(sk, w, far)
+    add_tight(sk, sets, w, far, back)
+    if not factorise(sk, w):
+        return False
+    substitute(sk, w)
+    return True

@@ -1,0 +1,199 @@
+"""The dual at beta: its value, the flows it implies, and how far they are from balance.
+
+    F(beta) = sum_k ln Z_k,    Z_k = sum over pairs of layer k of exp(-kappa(x,a) - beta(x))
+    q(x,a) = exp(-kappa(x,a) - beta(x)) / Z_k,    dF/dbeta(x) = inflow(x) - outflow(x)
+
+Balance is measured state by state on the logarithms, defect(x) = ln outflow(x) - ln inflow(x), so that a state of mass
+exp(-600) counts as much as any other (`exact.measure`). Probabilities of successors and masses of states are both kept
+multiplied by 2^500, so that masses above exp(-640) keep all their digits; `far.py` takes over beyond that.
+
+The layers are divided between threads. What flows into a layer comes from the layer before it alone. A thread that owns
+whole layers shares no sum with any other, every sum keeps its order, and the answer is the same to the last bit for any
+number of threads. A pass over everything is written as a pass over one part; small problems are one part, and no thread
+is ever asked for.
+"""
+
+import cython
+from cython.cimports.advmdp.projection.cython_kernels.exact import (
+    exponential,
+    exponentiate,
+    exponentiate_difference,
+    weigh_states,
+    write_outflows,
+)
+from cython.cimports.advmdp.projection.cython_kernels.rows import project_watched
+from cython.cimports.advmdp.projection.cython_kernels.types import (
+    FREE,
+    LIFT,
+    LIFT_REST,
+    MARGIN,
+    UNIT,
+    first_edge,
+    first_entry,
+    part_of,
+)
+from cython.cimports.advmdp.projection.cython_kernels.weights import fill_weights
+from cython.cimports.libc.math import INFINITY, log
+from cython.cimports.libc.string import memset
+from cython.parallel import prange
+
+LARGEST_GROWTH = cython.declare(cython.double, 30.0)
+
+
+def spread_pairs(sk, w, x):
+    """`spread_edges` for a state whose pairs share no edges: straight from the weights. Returns the sum."""
+    s = 0.0
+    shift = sk.edge_ptr[x] - first_entry(sk, x)
+    for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+        begin = sk.transition_ptr[pair]
+        size = sk.transition_ptr[pair + 1] - begin
+        flow, weight, successor = w.flow + begin + shift, w.weight + begin, sk.successor + begin
+        if w.status[pair] != FREE:
+            memset(flow, 0, size * cython.sizeof(cython.double))
+            continue
+        # The pairs of a state mostly share their offset.
+        factor = w.product[x] if w.offset[pair] == w.scale[x] else exponential(w.offset[pair] - w.top[x])
+        for j in range(size):
+            f = factor * weight[j] * w.growth[successor[j]]
+            flow[j] = f
+            s += f
+    return s
+
+
+def spread_edges(sk, w, x):
+    """flow = base exp(beta - beta_base) relative to exp(top(x)). Returns the sum."""
+    s = 0.0
+    begin, first, factor = sk.edge_ptr[x], sk.first_of_state[x], w.product[x]
+    size = sk.edge_ptr[x + 1] - begin
+    flow, base = w.flow + begin, w.base + sk.base_of[x]
+    if first >= 0:
+        growth = w.growth + first
+        for j in range(size):
+            f = factor * base[j] * growth[j]
+            flow[j] = f
+            s += f
+    else:
+        successor = sk.successor + first_entry(sk, x)
+        for j in range(size):
+            f = factor * base[j] * w.growth[successor[j]]
+            flow[j] = f
+            s += f
+    return s
+
+
+def spread_free(sk, w, part):
+    """The flow of the free pairs, relative to exp(top(x)), where top(x) leaves room for watched pairs."""
+    for x in range(part.first, part.end):
+        w.top[x] = w.scale[x]
+    for k in range(part.watched, part.watched_end):
+        x = sk.state_of[w.watched[k]]
+        w.top[x] = max(w.top[x], w.log_mass[k] - LIFT)
+    exponentiate_difference(w.scale + part.first, w.top + part.first, part.end - part.first, w.product + part.first)
+    for x in range(part.first, part.end):
+        w.outflow[x] = spread_pairs(sk, w, x) if sk.base_of[x] < 0 else spread_edges(sk, w, x)
+
+
+def spread_watched(sk, w, part):
+    """Add the rows of the watched pairs to the flow."""
+    for k in range(part.watched, part.watched_end):
+        w.share[k] = w.log_mass[k] - w.top[sk.state_of[w.watched[k]]]
+    exponentiate(w.share + part.watched, part.watched_end - part.watched)
+    for k in range(part.watched, part.watched_end):
+        pair, share = w.watched[k], w.share[k]
+        x, begin = sk.state_of[pair], sk.transition_ptr[pair]
+        w.outflow[x] += share
+        flow, row = w.flow + first_edge(sk, x, begin), w.row + begin
+        for j in range(sk.transition_ptr[pair + 1] - begin):
+            flow[j] += share * row[j]
+
+
+def largest(values, begin, end):
+    """The largest of values[begin:end]."""
+    found = -INFINITY
+    for x in range(begin, end):
+        found = values[x] if values[x] > found else found
+    return found
+
+
+def normalise(sk, w, part):
+    """ln Z of every layer, and the outflows that sum to one over it."""
+    weigh_states(w, part.first, part.end)
+    for layer in range(part.layer, part.layer_end):
+        top = largest(w.log_out, sk.layer_ptr[layer], sk.layer_ptr[layer + 1])
+        w.log_z[layer] = top
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            w.log_out[x] -= top
+    write_outflows(w, part.first, part.end)
+    for layer in range(part.layer, part.layer_end):
+        s = 0.0
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            s += w.outflow[x]
+        z = UNIT * s
+        log_z, scale = log(z) + LIFT_REST, 1.0 / z
+        w.log_z[layer] += log_z
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            w.log_out[x] -= log_z
+            w.outflow[x] *= scale
+
+
+def push_flow(sk, w, part):
+    """Bring the flow of every state to a sum of 2^500, the masses of watched pairs too, and add up the inflows."""
+    memset(w.inflow + part.into, 0, (part.into_end - part.into) * cython.sizeof(cython.double))
+    for x in range(part.first, part.end):
+        begin, first, factor = sk.edge_ptr[x], sk.first_of_state[x], w.product[x]
+        size = sk.edge_ptr[x + 1] - begin
+        flow, mass = w.flow + begin, UNIT * w.outflow[x]
+        if first >= 0:
+            inflow = w.inflow + first
+            for j in range(size):
+                f = factor * flow[j]
+                flow[j] = f
+                inflow[j] += mass * f
+        else:
+            successor = sk.successor + first_entry(sk, x)
+            for j in range(size):
+                f = factor * flow[j]
+                flow[j] = f
+                w.inflow[successor[j]] += mass * f
+    for k in range(part.watched, part.watched_end):
+        x = sk.state_of[w.watched[k]]
+        w.share[k] *= UNIT * w.product[x] * w.outflow[x]
+
+
+def evaluate_part(sk, sets, w, number):
+    """Everything about one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
+    part = part_of(sk, w, number)
+    project_watched(sk, sets, w, cython.address(part))
+    spread_free(sk, w, cython.address(part))
+    spread_watched(sk, w, cython.address(part))
+    normalise(sk, w, cython.address(part))
+    push_flow(sk, w, cython.address(part))
+
+
+def evaluate(sk, sets, w):
+    """Everything at the current beta. Returns F."""
+    if sk.parts > 1:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            evaluate_part(sk, sets, w, number)
+    else:
+        evaluate_part(sk, sets, w, 0)
+    value = 0.0
+    for layer in range(sk.steps):
+        value += w.log_z[layer]
+    return value
+
+
+def move(sk, sets, w):
+    """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
+    for x in range(sk.states):
+        w.growth[x] = w.beta[x] - w.beta_base[x] if w.alive[x] else 0.0
+    for layer in range(sk.steps + 1):
+        low, high = INFINITY, -INFINITY
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            if w.alive[x]:
+                low = min(low, w.growth[x])
+                high = max(high, w.growth[x])
+        if high - low > 2.0 * MARGIN or max(high, -low) > LARGEST_GROWTH:
+            fill_weights(sk, sets, w, False)
+            return
+    exponentiate(w.growth, sk.states)

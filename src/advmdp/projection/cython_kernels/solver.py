@@ -1,0 +1,374 @@
+"""The driver: min D(q || w) over occupancy measures whose rows lie in their sets, by Newton on the dual.
+
+A Newton step on ln inflow = ln outflow is tried at lengths 1, 1/2, 1/4 ... It is taken when F falls as its slope
+promises or, where rounding hides the change of F, when the defects shrink. When no length will do, sweeps over the even
+and the odd layers, beta(x) += defect(x)/2, take over for a while: each is a step of coordinate descent on F, which is
+convex, with a length that never overshoots. An iteration that comes late is followed on its way for as long as F falls.
+"""
+
+import cython
+from cython.cimports.advmdp.projection.cython_kernels.answer import forward_pass, write_answer
+from cython.cimports.advmdp.projection.cython_kernels.certificate import certify
+from cython.cimports.advmdp.projection.cython_kernels.direct import substitute
+from cython.cimports.advmdp.projection.cython_kernels.dual import evaluate, move
+from cython.cimports.advmdp.projection.cython_kernels.exact import measure
+from cython.cimports.advmdp.projection.cython_kernels.far import ensure_back, forward_pass_far, measure_far
+from cython.cimports.advmdp.projection.cython_kernels.memory import Bounds, Layout, Workspace
+from cython.cimports.advmdp.projection.cython_kernels.newton import newton_step
+from cython.cimports.advmdp.projection.cython_kernels.types import (
+    EPSILON,
+    LIFT,
+    NO_PATH,
+    ROOM,
+    SOLVED,
+    STALLED,
+    UNEVEN,
+    UNFIT,
+    UNIT,
+    Outcome,
+    first_entry,
+)
+from cython.cimports.advmdp.projection.cython_kernels.weights import fill_weights
+from cython.cimports.libc.math import INFINITY, fabs, isfinite
+from cython.cimports.libc.string import memcpy, memset
+
+LARGEST = 1e8
+"""Of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth."""
+
+LARGEST_LOG = cython.declare(cython.double, LARGEST)
+HALVINGS = cython.declare(cython.int, 12)
+PATIENCE = cython.declare(cython.int, 3)  # stalls
+NEGLIGIBLE = cython.declare(cython.double, -27.631021115928547)  # ln 1e-12
+SWEEPS = cython.declare(cython.int, 4)
+NEAR = cython.declare(cython.double, 0.1)  # balance: the largest defect
+UNHURRIED = cython.declare(cython.int, 8)  # iterations, more than a problem that Newton suits ever needs
+LEVEL = cython.declare(cython.double, 1e3)  # what the log weights of a layer, or their beta, may have in common
+GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # times the largest log weight: what rounding leaves undecided
+MOST_DOUBT = cython.declare(cython.double, 2.0**-40)  # for each layer and unit of log weights
+FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest violation of flow and rows that an answer may have
+
+
+def first_unfit_entry(log_w, size, largest):
+    """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
+    count = 0
+    for i in range(size):  # without a branch, which vector registers like
+        fit: cython.bint = (fabs(log_w[i]) <= largest) | (log_w[i] == -INFINITY)
+        count += 0 if fit else 1
+    if count == 0:
+        return -1
+    i = 0
+    while fabs(log_w[i]) <= largest or log_w[i] == -INFINITY:
+        i += 1
+    return i
+
+
+def extent(log_w, begin, end):
+    """The largest of the log weights, the least, and the least that is not -inf."""
+    found: Extent
+    top, bottom, least = -INFINITY, INFINITY, INFINITY
+    for i in range(begin, end):
+        t = log_w[i]
+        finite = t if t > -3.0 * LARGEST_LOG else INFINITY
+        top = t if t > top else top
+        bottom = t if t < bottom else bottom
+        least = finite if finite < least else least
+    found.top, found.bottom, found.least = top, bottom, least
+    return found
+
+
+def is_level(sk, log_w):
+    """Whether what the weights of a layer have in common is small."""
+    for layer in range(sk.steps):
+        begin, end = first_entry(sk, sk.layer_ptr[layer]), first_entry(sk, sk.layer_ptr[layer + 1])
+        top = extent(log_w, begin, end).top
+        if fabs(top) > LEVEL and top > -INFINITY:
+            return False
+    return True
+
+
+def look(sk, sets, w):
+    """Value and defects at the current beta, and whether masses are out of range."""
+    found: Trial
+    found.moved = False
+    found.value = evaluate(sk, sets, w)
+    found.far = not measure(sk, w) and ensure_back(sk, w)
+    if found.far:
+        measure_far(sk, sets, w)
+    return found
+
+
+def sizes(sk, w):
+    """The largest defect and the sum of their squares."""
+    found: Sizes
+    worst = squares = 0.0
+    for x in range(sk.states):
+        worst = max(worst, fabs(w.defect[x]))
+        squares += w.defect[x] * w.defect[x]
+    found.worst, found.squares = worst, squares
+    return found
+
+
+def residual(sk, w):
+    """The largest |inflow - outflow|."""
+    largest = 0.0
+    for x in range(1, sk.states - 1):
+        if w.alive[x]:
+            largest = max(largest, UNIT * fabs(w.inflow[x] - w.outflow[x]))
+    return largest
+
+
+def heavy_defect(sk, w):
+    """The largest defect of a state whose mass is not negligible."""
+    worst = 0.0
+    for x in range(1, sk.states - 1):
+        if w.alive[x] and w.log_out[x] >= NEGLIGIBLE:
+            worst = max(worst, fabs(w.defect[x]))
+    return worst
+
+
+def settled(sk, w, tolerance, stalls):
+    """Every state balanced to the tolerance, relative to its mass; those of negligible mass to a hundred times that.
+
+    After three stalls these are let go, and misses of some units in the last place of one: rounding allows no less.
+    """
+    left = residual(sk, w)
+    light: cython.bint = stalls >= PATIENCE or sizes(sk, w).worst <= min(100.0 * tolerance, NEAR)
+    heavy: cython.bint = heavy_defect(sk, w) <= tolerance or (stalls >= PATIENCE and left <= 4.0 * EPSILON)
+    return light and heavy and left <= tolerance
+
+
+def last_step(before, worst, tolerance):
+    """Whether a step with the factors of the step before will do, which has brought the defects down to `worst`.
+
+    If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2.
+    """
+    return 2.0 * worst * worst <= 0.5 * tolerance * before
+
+
+def slope_along(sk, w):
+    """Derivative of F along the step."""
+    s = 0.0
+    for x in range(sk.states):
+        if w.alive[x]:
+            s += UNIT * (w.inflow[x] - w.outflow[x]) * w.step[x]
+    return s
+
+
+def largest_beta(sk, w):
+    """The largest |beta(x)|."""
+    largest = 0.0
+    for x in range(sk.states):
+        largest = max(largest, fabs(w.beta[x]) if w.alive[x] else 0.0)
+    return largest
+
+
+def grain(sk, w):
+    """What rounding of beta leaves undecided."""
+    return 4.0 * EPSILON * largest_beta(sk, w)
+
+
+def rounding(sk, w, value):
+    """How well F is known.
+
+    It is a sum of logarithms of numbers near 2^500, so to some units in the last place of 500 ln 2, not of F. Where
+    rounding decides on which side of a bound a row lies, F jumps by as much, and must not stop a step.
+    """
+    return 16.0 * EPSILON * (LIFT + fabs(value) + largest_beta(sk, w)) * sk.steps
+
+
+def stay_near_zero(sk, w):
+    """Let the step end where the heaviest state of each layer has beta = 0, if it would have a large one.
+
+    A constant for each layer is free: it changes neither F nor q. Over hundreds of layers with weights of exp(-1e7)
+    it would grow to 1e9, of which a float64 knows no more than seven digits after the point.
+    """
+    for layer in range(1, sk.steps):
+        first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        heaviest = first
+        for x in range(first, end):
+            heaviest = x if w.log_out[x] > w.log_out[heaviest] else heaviest
+        common = w.beta[heaviest] + w.step[heaviest]
+        if fabs(common) > LEVEL:
+            for x in range(first, end):
+                w.step[x] -= common
+
+
+def step_by(sk, w, length):
+    """beta = before + length * step."""
+    for x in range(sk.states):
+        w.beta[x] = w.before[x] + length * w.step[x]
+
+
+def line_search(sk, sets, w, value):
+    """Halve the step until it is good enough. Returns whether one was, F there, and whether masses are out of range."""
+    trial: Trial
+    slope, noise, squares = slope_along(sk, w), rounding(sk, w, value), sizes(sk, w).squares
+    stay_near_zero(sk, w)  # after the slope, which it does not change but by rounding
+    memcpy(w.before, w.beta, sk.states * cython.sizeof(cython.double))
+    length = 1.0
+    for _ in range(HALVINGS if isfinite(slope) else 0):  # a step with NaN must not reach the weights
+        step_by(sk, w, length)
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+        trial.moved = True
+        visible: cython.bint = 1e-4 * length * slope < -noise
+        if visible and trial.value <= value + 1e-4 * length * slope:
+            return trial
+        if trial.value <= value + noise and sizes(sk, w).squares <= (1.0 - 0.1 * length) * squares:
+            return trial
+        length *= 0.5
+    memcpy(w.beta, w.before, sk.states * cython.sizeof(cython.double))
+    move(sk, sets, w)
+    return look(sk, sets, w)
+
+
+def sweep(sk, sets, w):
+    """beta(x) += defect(x)/2 on the odd layers, then on the even ones."""
+    trial: Trial
+    for turn in range(2):
+        for layer in range(1 + turn, sk.steps, 2):
+            for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+                w.beta[x] += 0.5 * w.defect[x]
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+    return trial
+
+
+def go_on(sk, sets, w, value):
+    """Follow the way of the last iteration, each time twice as far, for as long as F falls.
+
+    Where clipped rows leave F almost flat, the optimum may be hundreds away in beta while Newton and the sweeps, which
+    go by the small defects, move by fractions. States of negligible mass stay: theirs may swing from side to side.
+    """
+    for x in range(sk.states):
+        heavy: cython.bint = w.alive[x] and w.log_out[x] >= NEGLIGIBLE
+        w.step[x] = w.beta[x] - w.before[x] if heavy else 0.0
+    noise, length = rounding(sk, w, value), 1.0
+    falls: cython.bint = True
+    while falls:
+        memcpy(w.before, w.beta, sk.states * cython.sizeof(cython.double))
+        step_by(sk, w, length)
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+        falls = trial.value < value - noise
+        value = trial.value if falls else value
+        length *= 2.0
+    memcpy(w.beta, w.before, sk.states * cython.sizeof(cython.double))
+    move(sk, sets, w)
+    return look(sk, sets, w)
+
+
+def attach(sk, w, log_w, log_q, q, log_pair, policy):
+    """Point the workspace at a problem and at the arrays of its answer."""
+    w.log_w, w.log_q, w.q, w.log_pair, w.policy = log_w, log_q, q, log_pair, policy
+    w.flow, w.row, w.share = log_q, q, policy
+
+
+def search(sk, sets, w, tolerance, magnitude, limit):
+    """Newton's method from the beta in the workspace, and the answer where it ends."""
+    found: Outcome
+    trial = look(sk, sets, w)
+    worst, before = sizes(sk, w).worst, INFINITY
+    factored: cython.bint = False
+    stalls, lowest, iterations = 0, trial.value, 0
+    while iterations < limit and not settled(sk, w, max(tolerance, grain(sk, w)), stalls):
+        iterations += 1
+        if factored and not trial.far and last_step(before, worst, tolerance):
+            substitute(sk, w)
+        else:
+            near: cython.bint = worst <= NEAR
+            accuracy = min(0.1, max((0.05 if near else 0.2) * worst, 0.3 * tolerance / worst))
+            factored = newton_step(sk, sets, w, trial.far, accuracy, near, stalls % 2 == 0)
+        before = worst
+        trial = line_search(sk, sets, w, lowest)
+        if not trial.moved:
+            stalls += 1
+            for _ in range(SWEEPS):
+                trial = sweep(sk, sets, w)
+        if iterations > UNHURRIED:
+            trial = go_on(sk, sets, w, trial.value)
+        worst = sizes(sk, w).worst
+        lowest = min(lowest, trial.value)  # against which steps are judged, so that rounding does not add up
+    tolerance = max(tolerance, grain(sk, w))
+    balanced: cython.bint = settled(sk, w, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
+    found.iterations, found.defect, found.residual = iterations, worst, residual(sk, w)
+    return answer(sk, sets, w, found, tolerance, max(magnitude, largest_beta(sk, w)), balanced, trial.far)
+
+
+def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
+    """Write the answer at the beta that was reached, and certify it."""
+    forward_pass(sk, w)
+    if far:  # the masses that are in range stay
+        forward_pass_far(sk, sets, w)
+    write_answer(sk, sets, w)
+    proof = certify(sk, sets, w)
+    sure: cython.bint = proof.doubt <= MOST_DOUBT * (1e3 + magnitude) * sk.steps
+    feasible: cython.bint = proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
+    certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
+    reached.status = SOLVED if balanced and certified else STALLED
+    # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
+    reached.value = proof.value + proof.doubt
+    reached.gap = (proof.gap if proof.gap > 0.0 else 0.0 * proof.gap) + 2.0 * proof.doubt  # NaN stays
+    return reached
+
+
+def solve(sk, sets, w, log_w, log_q, q, log_pair, policy, tolerance, limit):
+    """The whole projection from the beta in the workspace."""
+    found: Outcome
+    memset(cython.address(found), 0, cython.sizeof(Outcome))
+    if first_unfit_entry(log_w, sk.transitions, 2.0 * LARGEST_LOG) >= 0:
+        found.status = UNFIT  # without its layer's offset a log weight may be twice as large as given
+        return found
+    attach(sk, w, log_w, log_q, q, log_pair, policy)
+    spread = extent(log_w, 0, sk.transitions)
+    magnitude = max(fabs(spread.top), fabs(spread.least)) if spread.top > -INFINITY else 0.0
+    w.holes = spread.bottom == -INFINITY
+    w.plain = not w.holes and not sets.blocking and sk.connected
+    if not fill_weights(sk, sets, w, True):
+        found.status = NO_PATH
+        return found
+    return search(sk, sets, w, max(tolerance, GRAIN * magnitude), magnitude, limit)
+
+
+def first_unfit(log_w: cython.const[cython.double][::1], largest: cython.double) -> int:
+    """The first entry that is NaN, +inf or beyond the largest, or -1."""
+    return first_unfit_entry(cython.address(log_w[0]), log_w.shape[0], largest) if log_w.shape[0] else -1
+
+
+def solve_from(
+    start,
+    layout: Layout,
+    bounds: Bounds,
+    workspace: Workspace,
+    log_w: cython.const[cython.double][::1],
+    answer: cython.double[::1],
+    tolerance: cython.double,
+    limit: cython.Py_ssize_t,
+):
+    """`solve` from the beta `start`, or from zero for None, for callers in Python.
+
+    `answer` is the block of `memory.new_answer`. Returns (status, F, gap, residual, defect, iterations); the status is
+    UNEVEN where the caller should take an offset off each layer first.
+    """
+    sk = cython.address(layout.view)
+    w = cython.address(workspace.view)
+    n, pairs = sk.transitions, sk.pairs
+    if log_w.shape[0] != n or answer.shape[0] != 2 * (n + pairs) + 5 * ROOM or workspace.layout is not layout:
+        raise ValueError("the arrays do not belong to this layout")
+    if start is None:
+        memset(w.beta, 0, sk.states * cython.sizeof(cython.double))
+    else:
+        workspace.beta[:] = start
+    weights = cython.address(log_w[0])
+    log_q = cython.address(answer[ROOM])
+    q = log_q + n + ROOM
+    log_pair = q + n + ROOM
+    found: Outcome
+    with cython.nogil:
+        if first_unfit_entry(weights, n, 2.0 * LARGEST_LOG) < 0 and not is_level(sk, weights):
+            memset(cython.address(found), 0, cython.sizeof(Outcome))
+            found.status = UNEVEN
+        else:
+            policy = log_pair + pairs + ROOM
+            found = solve(sk, cython.address(bounds.view), w, weights, log_q, q, log_pair, policy, tolerance, limit)
+    return found.status, found.value, found.gap, found.residual, found.defect, found.iterations
