@@ -22,7 +22,6 @@ cdef void tilt_ball(Reals center, Reals log_center, Reals log_u, Index size, dou
                     Floats tilted) noexcept nogil
 cdef void tilt_box(Reals low, Reals high, Reals log_low, Reals log_high, Reals log_u, Index size, double log_s, Floats t,
                    Floats tilted) noexcept nogil
-cdef void exponentials_or_infinite(Reals logs, Index size, Floats out) noexcept nogil
 cdef bint is_tilted(const Sets *sets, const Work *w, Index pair, Index k) noexcept nogil
 cdef void prepare_run(const Structure *sk, const Sets *sets, Work *w, const Part *part, Index first, Index end,
                       Index k) noexcept nogil

@@ -36,7 +36,11 @@ Pairs are weighed in runs of whole states: first the logarithms of all entries, 
 
 import cython
 from cython.cimports.advmdp.projection.cython_kernels.certificate_sums import sum_masses, tally_run
-from cython.cimports.advmdp.projection.cython_kernels.exact import exponential, exponentiate, logarithm, take_logarithms
+from cython.cimports.advmdp.projection.cython_kernels.exact import (
+    exponentials_or_infinite,
+    exponentiate,
+    logarithms_or_zero,
+)
 from cython.cimports.advmdp.projection.cython_kernels.types import (
     EPSILON,
     IMPOSSIBLE,
@@ -53,7 +57,6 @@ ULPS = cython.declare(cython.double, 4.0)  # of its largest term that a sum of f
 ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py
 FAR = cython.declare(cython.double, 1e300)
 TINY = cython.declare(cython.double, 1e-290)
-LARGEST_LOG = cython.declare(cython.double, 709.0)  # beyond it `exponential` has no number
 OPEN = cython.declare(cython.double, 1.0)
 SHUT = cython.declare(cython.double, 0.0)
 
@@ -152,13 +155,6 @@ def tilt_box(low, high, log_low, log_high, log_u, size, log_s, t, tilted):
         tilted[j] = log_u[j] + t[j] if present else -INFINITY
 
 
-def exponentials_or_infinite(logs, size, out):
-    """out = exp(logs), infinite where that is too large."""
-    for j in range(size):
-        value = exponential(logs[j] if logs[j] < LARGEST_LOG else 0.0)
-        out[j] = value if logs[j] < LARGEST_LOG else INFINITY
-
-
 def is_tilted(sets, w, pair, k):
     """Whether a pair, the k-th that is watched, has multipliers that may improve its bound."""
     radius = sets.radius[pair]
@@ -187,18 +183,14 @@ def prepare_run(sk, sets, w, part, first, end, k):
                     tilt_ball(low, log_low, log_u + e, count, log_a, log_b, t + e, tilted + e)
             k += 1
     exponentials_or_infinite(log_u, size, run_row(w, number, 1))
-    known = run_row(w, number, 2)
-    for j in range(size):
-        known[j] = logarithm(w.q[begin + j] if w.q[begin + j] > TINY else 1.0)
+    logarithms_or_zero(w.q + begin, size, TINY, run_row(w, number, 2))
     if some:
         exponentials_or_infinite(tilted, size, tilted)
 
 
 def log_masses(w, first, end):
     """ln q(x,a), from the masses where these are in range, for some pairs; left as their excess for now."""
-    for pair in range(first, end):
-        w.excess[pair] = w.mass[pair] if w.mass[pair] > TINY else 1.0
-    take_logarithms(w.excess + first, end - first)
+    logarithms_or_zero(w.mass + first, end - first, TINY, w.excess + first)
     for pair in range(first, end):
         w.excess[pair] = w.excess[pair] if w.mass[pair] > TINY else w.log_pair[pair]
 

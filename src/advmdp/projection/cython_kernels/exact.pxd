@@ -25,6 +25,8 @@ cdef double logarithm(double x) noexcept nogil
 cdef void exponentiate(Floats values, Index size) noexcept nogil
 cdef void exponentiate_difference(Reals a, Reals b, Index size, Floats out) noexcept nogil
 cdef void take_logarithms(Floats values, Index size) noexcept nogil
+cdef void exponentials_or_infinite(Reals logs, Index size, Floats out) noexcept nogil
+cdef void logarithms_or_zero(Reals values, Index size, double least, Floats out) noexcept nogil
 cdef void log_row(const Structure *sk, const Work *w, Index pair, Floats log_u) noexcept nogil
 cdef void finish_rows(Work *w, const Part *part) noexcept nogil
 cdef void weigh_states(Work *w, Index first, Index end) noexcept nogil

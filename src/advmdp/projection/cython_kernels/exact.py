@@ -29,6 +29,7 @@ LOG2_E = cython.declare(cython.double, 1.4426950408889634)
 LN2_HIGH = cython.declare(cython.double, 0.693147180369123816490)  # 32 bits: k * LN2_HIGH is exact
 LN2_LOW = cython.declare(cython.double, 1.90821492927058770002e-10)
 SMALLEST = cython.declare(cython.double, -708.0)
+LARGEST = cython.declare(cython.double, 709.0)
 HALF_ROOT = cython.declare(uint64_t, 0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
 FIELD = cython.declare(uint64_t, 0x000FFFFFFFFFFFFF)
 BIAS = cython.declare(uint64_t, 0x3FE0000000000000)  # 1022 << 52, so that no shifted bits are negative
@@ -115,6 +116,19 @@ def take_logarithms(values, size):
     """values = ln(values)."""
     for i in range(size):
         values[i] = _log(values[i])
+
+
+def exponentials_or_infinite(logs, size, out):
+    """out = exp(logs), infinite where that is too large."""
+    for i in range(size):
+        value = _exp(logs[i] if logs[i] < LARGEST else 0.0)
+        out[i] = value if logs[i] < LARGEST else INFINITY
+
+
+def logarithms_or_zero(values, size, least, out):
+    """out = ln(values), 0 for what is not above `least`."""
+    for i in range(size):
+        out[i] = _log(values[i] if values[i] > least else 1.0)
 
 
 def log_row(sk, w, pair, log_u):

@@ -3,10 +3,9 @@
 from .memory cimport Bounds, Layout, Workspace
 from .types cimport Floats, Index, Outcome, Reals, Sets, Structure, Work
 
-cdef struct Extent:
-    double top
-    double bottom
-    double least
+cdef struct Survey:
+    double magnitude
+    bint holes
 
 cdef struct Trial:
     bint moved
@@ -18,7 +17,7 @@ cdef struct Sizes:
     double squares
 
 cdef Index first_unfit_entry(Reals log_w, Index size, double largest) noexcept nogil
-cdef Extent extent(Reals log_w, Index begin, Index end) noexcept nogil
+cdef Survey survey(Reals log_w, Index size) noexcept nogil
 cdef bint is_level(const Structure *sk, Reals log_w) noexcept nogil
 cdef Trial look(const Structure *sk, const Sets *sets, Work *w) noexcept nogil
 cdef Sizes sizes(const Structure *sk, const Work *w) noexcept nogil

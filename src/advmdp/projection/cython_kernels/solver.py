@@ -11,7 +11,7 @@ from cython.cimports.advmdp.projection.cython_kernels.answer import forward_pass
 from cython.cimports.advmdp.projection.cython_kernels.certificate import certify
 from cython.cimports.advmdp.projection.cython_kernels.direct import substitute
 from cython.cimports.advmdp.projection.cython_kernels.dual import evaluate, move
-from cython.cimports.advmdp.projection.cython_kernels.exact import measure
+from cython.cimports.advmdp.projection.cython_kernels.exact import bits_of, float_of, measure
 from cython.cimports.advmdp.projection.cython_kernels.far import ensure_back, forward_pass_far, measure_far
 from cython.cimports.advmdp.projection.cython_kernels.memory import Bounds, Layout, Workspace
 from cython.cimports.advmdp.projection.cython_kernels.newton import newton_step
@@ -28,8 +28,9 @@ from cython.cimports.advmdp.projection.cython_kernels.types import (
     Outcome,
     first_entry,
 )
-from cython.cimports.advmdp.projection.cython_kernels.weights import fill_weights
+from cython.cimports.advmdp.projection.cython_kernels.weights import fill_weights, largest_of
 from cython.cimports.libc.math import INFINITY, fabs, isfinite
+from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.string import memcpy, memset
 
 LARGEST = 1e8
@@ -62,17 +63,17 @@ def first_unfit_entry(log_w, size, largest):
     return i
 
 
-def extent(log_w, begin, end):
-    """The largest of the log weights, the least, and the least that is not -inf."""
-    found: Extent
-    top, bottom, least = -INFINITY, INFINITY, INFINITY
-    for i in range(begin, end):
-        t = log_w[i]
-        finite = t if t > -3.0 * LARGEST_LOG else INFINITY
-        top = t if t > top else top
-        bottom = t if t < bottom else bottom
-        least = finite if finite < least else least
-    found.top, found.bottom, found.least = top, bottom, least
+def survey(log_w, size):
+    """The largest magnitude of a log weight but for -inf, and whether one is -inf."""
+    found: Survey
+    holes = 0
+    largest: uint64_t = 0
+    for i in range(size):  # the bits of positive numbers are ordered as they are, and integers suit vector registers
+        finite = log_w[i] if log_w[i] > -INFINITY else 0.0
+        bits = bits_of(fabs(finite))
+        largest = bits if bits > largest else largest
+        holes += 0 if log_w[i] > -INFINITY else 1
+    found.magnitude, found.holes = float_of(largest), holes > 0
     return found
 
 
@@ -80,7 +81,7 @@ def is_level(sk, log_w):
     """Whether what the weights of a layer have in common is small."""
     for layer in range(sk.steps):
         begin, end = first_entry(sk, sk.layer_ptr[layer]), first_entry(sk, sk.layer_ptr[layer + 1])
-        top = extent(log_w, begin, end).top
+        top = largest_of(log_w + begin, end - begin)
         if fabs(top) > LEVEL and top > -INFINITY:
             return False
     return True
@@ -320,9 +321,8 @@ def solve(sk, sets, w, log_w, log_q, q, log_pair, policy, tolerance, limit):
         found.status = UNFIT  # without its layer's offset a log weight may be twice as large as given
         return found
     attach(sk, w, log_w, log_q, q, log_pair, policy)
-    spread = extent(log_w, 0, sk.transitions)
-    magnitude = max(fabs(spread.top), fabs(spread.least)) if spread.top > -INFINITY else 0.0
-    w.holes = spread.bottom == -INFINITY
+    seen = survey(log_w, sk.transitions)
+    magnitude, w.holes = seen.magnitude, seen.holes
     w.plain = not w.holes and not sets.blocking and sk.connected
     if not fill_weights(sk, sets, w, True):
         found.status = NO_PATH

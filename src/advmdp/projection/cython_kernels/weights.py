@@ -38,14 +38,17 @@ SAME = cython.declare(cython.double, 50.0)  # offsets of a state that differ by 
 
 
 def largest_of(values, size):
-    """The largest value; two chains of comparisons, since one would wait for itself."""
-    one, other = -INFINITY, -INFINITY
-    for i in range(0, size - 1, 2):
-        one = values[i] if values[i] > one else one
-        other = values[i + 1] if values[i + 1] > other else other
-    if size % 2 == 1:
-        one = values[size - 1] if values[size - 1] > one else one
-    return one if one > other else other
+    """The largest value; four chains of comparisons, since one would wait for itself."""
+    a, b, c, d = -INFINITY, -INFINITY, -INFINITY, -INFINITY
+    for i in range(0, size - 3, 4):
+        a = values[i] if values[i] > a else a
+        b = values[i + 1] if values[i + 1] > b else b
+        c = values[i + 2] if values[i + 2] > c else c
+        d = values[i + 3] if values[i + 3] > d else d
+    for i in range(size - size % 4, size):
+        a = values[i] if values[i] > a else a
+    a, c = a if a > b else b, c if c > d else d
+    return a if a > c else c
 
 
 def shift_row(sk, w, pair):
