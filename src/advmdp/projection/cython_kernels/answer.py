@@ -89,13 +89,18 @@ def write_free(sk, w, part, log_q):
                     w.q[begin + j] *= factor
 
 
-def log_entry(sets, i, p, log_p, point):
-    """log p of an entry of a point or of a tight box, by its class and never from p; `log_p` if it moves."""
-    if sets.low[i] > 0.0 and p == sets.low[i]:
-        return sets.log_low[i]
-    if sets.is_box and p == sets.high[i]:
-        return sets.log_high[i] if p > 0.0 else -INFINITY
-    return -INFINITY if point else log_p
+def write_bounded(sets, begin, size, row, log_share, log_a, log_u, log_q):
+    """log q of a point or of a tight row of a box, by class and never from p."""
+    low, log_low = sets.low + begin, sets.log_low + begin
+    if sets.is_box:
+        high, log_high = sets.high + begin, sets.log_high + begin
+        for j in range(size):
+            top = log_high[j] if row[j] > 0.0 else -INFINITY
+            log_p = top if row[j] == high[j] else log_a + log_u[j]
+            log_q[j] = log_share + (log_low[j] if (row[j] == low[j]) & (low[j] > 0.0) else log_p)
+    else:
+        for j in range(size):
+            log_q[j] = log_share + log_low[j] if low[j] > 0.0 else -INFINITY
 
 
 def write_ball(sk, sets, w, k, log_share, log_u, log_q):
@@ -124,9 +129,7 @@ def write_watched(sk, sets, w, part, log_q):
             for j in range(end - begin):
                 logs[j] = log_share + (log_a + log_u[j])
         elif sets.is_box or sets.radius[pair] == 0.0:
-            point: cython.bint = sets.radius[pair] == 0.0
-            for j in range(end - begin):
-                logs[j] = log_share + log_entry(sets, begin + j, w.row[begin + j], log_a + log_u[j], point)
+            write_bounded(sets, begin, end - begin, w.row + begin, log_share, log_a, log_u, logs)
         else:
             write_ball(sk, sets, w, k, log_share, log_u, log_q)
 

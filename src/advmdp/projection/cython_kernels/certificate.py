@@ -152,7 +152,8 @@ def tilt_box(low, high, log_low, log_high, log_u, size, log_s, t, tilted):
         tilt = log_s if log_s < most else most
         tilt = least if (low[j] > 0.0) & (least > tilt) else tilt
         t[j] = tilt if present else log_s
-        tilted[j] = log_u[j] + t[j] if present else -INFINITY
+    for j in range(size):
+        tilted[j] = log_u[j] + t[j] if high[j] > 0.0 else -INFINITY
 
 
 def is_tilted(sets, w, pair, k):

@@ -45,18 +45,19 @@ def collect_pinned(sk, sets, w, far, back):
         share, first, begin = 1.0 if far else w.share[k], sk.first_of_pair[pair], sk.transition_ptr[pair]
         row, low, there = w.row + begin, sets.low + begin, back + begin
         successor, size = sk.successor + begin, sk.transition_ptr[pair + 1] - begin
-        if sets.is_box:
-            high = sets.high + begin
-            for j in range(size):
-                fixed: cython.bint = ((row[j] == low[j]) & (low[j] > 0.0)) | (row[j] == high[j])
-                w.pinned[successor[j]] += share * there[j] if fixed else 0.0
-        elif first >= 0:
+        # The centre of a ball stands in for an upper bound: an entry at it is fixed unless it is zero.
+        high = sets.high + begin if sets.is_box else low
+        zero = -1.0 if sets.is_box else 0.0
+        if first >= 0:
             pinned = w.pinned + first
             for j in range(size):
-                pinned[j] += share * there[j] if (row[j] == low[j]) & (low[j] > 0.0) else 0.0
+                part = share * there[j]
+                fixed: cython.bint = ((row[j] == low[j]) & (low[j] > 0.0)) | ((row[j] == high[j]) & (high[j] > zero))
+                pinned[j] += part if fixed else 0.0
         else:
             for j in range(size):
-                w.pinned[successor[j]] += share * there[j] if (row[j] == low[j]) & (low[j] > 0.0) else 0.0
+                if ((row[j] == low[j]) & (low[j] > 0.0)) | ((row[j] == high[j]) & (high[j] > zero)):
+                    w.pinned[successor[j]] += share * there[j]
 
 
 def mean_after(sk, w, first, end, v, result):
@@ -129,8 +130,9 @@ def class_terms(p, low, high, is_box, size, back, share, means, out):
             out[j] += back[j] * (term_a if inner else term)
     else:
         for j in range(size):
-            rest = term if (p[j] == low[j]) & (low[j] > 0.0) else term_a
-            out[j] += back[j] * (term_b if p[j] < low[j] else rest)
+            here, c = p[j], low[j]
+            rest = term if (here == c) & (c > 0.0) else term_a
+            out[j] += back[j] * (term_b if here < c else rest)
 
 
 def add_tight_rows(sk, sets, w, part, far, back, v):
@@ -304,8 +306,9 @@ def newton_step(sk, sets, w, far, accuracy, near, direct):
     size = sk.states * cython.sizeof(cython.double)
     for x in range(sk.states):
         w.push[x] = 1.0 if far else UNIT * w.outflow[x]
-        reach = 1.0 if far else 1.0 / w.inflow[x]
-        w.pull[x] = reach if w.alive[x] else 0.0
+        w.pull[x] = 1.0 if far else 1.0 / w.inflow[x]
+    for x in range(sk.states):
+        w.pull[x] = w.pull[x] if w.alive[x] else 0.0
     w.pull[0] = w.pull[sk.states - 1] = 0.0
     target = accuracy * sqrt(dot(w.defect, w.defect, sk.states))
     back = w.back if far else w.row

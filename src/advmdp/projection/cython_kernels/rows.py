@@ -69,14 +69,13 @@ def split(u, center, size, a, b, p):
     """
     u_a = center_a = u_b = center_b = 0.0
     for j in range(size):
-        c = center[j]
-        high = a * u[j]
-        low = b * u[j]
+        c, t = center[j], u[j]
+        high, low = a * t, b * t
         middle = low if low < c else c
         p[j] = high if high > middle else middle
-        u_a += u[j] if high > c else 0.0
+        u_a += t if high > c else 0.0
         center_a += c if high > c else 0.0
-        u_b += u[j] if low < c else 0.0
+        u_b += t if low < c else 0.0
         center_b += c if low < c else 0.0
     sums: Split = Split(u_a, center_a, u_b, center_b)
     return sums
@@ -86,11 +85,11 @@ def known_sums(u, center, p, size):
     """The sums of `split` over the sets A and B of an earlier row p."""
     u_a = center_a = u_b = center_b = 0.0
     for j in range(size):
-        c = center[j]
-        u_a += u[j] if p[j] > c else 0.0
-        center_a += c if p[j] > c else 0.0
-        u_b += u[j] if p[j] < c else 0.0
-        center_b += c if p[j] < c else 0.0
+        c, t, here = center[j], u[j], p[j]
+        u_a += t if here > c else 0.0
+        center_a += c if here > c else 0.0
+        u_b += t if here < c else 0.0
+        center_b += c if here < c else 0.0
     sums: Split = Split(u_a, center_a, u_b, center_b)
     return sums
 
@@ -165,10 +164,11 @@ def settle_box(u, low, high, size, whole):
             return s
         free = clipped = 0.0
         for j in range(size):
-            v = s * u[j]
-            bound = low[j] if v <= low[j] else high[j]
-            inner: cython.bint = (v > low[j]) & (v < high[j])
-            free += u[j] if inner else 0.0
+            t, lower, upper = u[j], low[j], high[j]
+            v = s * t
+            bound = lower if v <= lower else upper
+            inner: cython.bint = (v > lower) & (v < upper)
+            free += t if inner else 0.0
             clipped += 0.0 if inner else bound
         if free < SMALLEST_PART * whole:
             return 0.0
@@ -181,24 +181,22 @@ def settle_box(u, low, high, size, whole):
 
 def finish_box(u, log_u, low, high, log_low, log_high, size, s, p):
     """Write p = clip(s u, low, high); add up its cost."""
-    mass = cost = 0.0
-    clipped = 0
+    mass = cost = clipped = 0.0
     for j in range(size):
-        v = s * u[j]
-        limit = UNDER * high[j]
-        at_low: cython.bint = (v <= low[j]) | (low[j] >= limit)
-        at_high: cython.bint = v > ALMOST * high[j]
-        stopped: cython.bint = at_low | at_high
-        inner = v if v < limit else limit
-        ends = low[j] if at_low else high[j]
-        value = ends if stopped else inner
-        log_value = log_low[j] if at_low else log_high[j]
+        v, lower, upper = s * u[j], low[j], high[j]
+        limit = UNDER * upper
+        value = v if v < limit else limit
+        value = upper if v > ALMOST * upper else value
+        p[j] = lower if (v <= lower) | (lower >= limit) else value
+    for j in range(size):  # what moves is below its upper bound and above its lower one
+        here, lower, log_lower, log_upper = p[j], low[j], log_low[j], log_high[j]
         finite = log_u[j] if log_u[j] > LEAST else LEAST
-        p[j] = value
-        clipped += 1 if stopped & (log_u[j] > LEAST) else 0
-        mass += 0.0 if stopped else value
-        cost += value * (log_value - finite) if stopped else 0.0
-    row: Row = Row(True, clipped > 0, False, cost, s, s, mass, 0.0)
+        price = here * ((log_lower if here == lower else log_upper) - finite)
+        moves: cython.bint = (here > lower) & (here < high[j])
+        mass += here if moves else 0.0
+        cost += 0.0 if moves else price
+        clipped += 0.0 if moves | (finite <= LEAST) else 1.0
+    row: Row = Row(True, clipped > 0.0, False, cost, s, s, mass, 0.0)
     return row
 
 

@@ -66,7 +66,7 @@ def first_unfit_entry(log_w, size, largest):
 def survey(log_w, size):
     """The largest magnitude of a log weight but for -inf, and whether one is -inf."""
     found: Survey
-    holes = 0
+    holes: cython.Py_ssize_t = 0
     largest: uint64_t = 0
     for i in range(size):  # the bits of positive numbers are ordered as they are, and integers suit vector registers
         finite = log_w[i] if log_w[i] > -INFINITY else 0.0
