@@ -11,6 +11,7 @@ The answer is rebuilt from its policy and rows by a forward pass, so it is an oc
 """
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,20 +23,23 @@ from numpy.typing import ArrayLike
 
 from advmdp.confidence import RowSet
 from advmdp.confidence.sets import RowSets
-from advmdp.core.arrays import FloatArray, apart, exact_floats, expect, frozen, whole
+from advmdp.core.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.core.compiling import check_threads
 from advmdp.core.errors import EmptySetError, InputError, ProjectionError
+from advmdp.core.threads import check_forks, note_threads
 from advmdp.model.skeleton import Skeleton
-from advmdp.projection.kernels.compiled import bound
-from advmdp.projection.kernels.solver import LARGEST, NO_PATH, SOLVED, STALLED, UNEVEN, first_unfit, solve_from
-from advmdp.projection.kernels.structure import build_structure, build_workspace
-from advmdp.projection.kernels.types import BETA
+from advmdp.projection.cython_kernels.solver import LARGEST, first_unfit
+from advmdp.projection.engines import NO_PATH, SOLVED, STALLED, UNEVEN, Answer, CythonEngine, Engine, NumbaEngine
 
 if TYPE_CHECKING:
+    from advmdp.projection.kernels.types import Structure
+    from advmdp.projection.kernels.types import Workspace as NumbaWorkspace
     from advmdp.projection.verification import Verification
 
 __all__ = ["Projection", "Projector", "project"]
 
+KERNELS = os.environ.get("ADVMDP_KERNELS", "cython")
+"""Which kernels project: "cython", or "numba" for as long as both are there."""
 TOLERANCE = 1e-9
 ITERATIONS = 200
 FAINT = 1e-200
@@ -149,12 +153,8 @@ class Projector:
         """
         sk = self.skeleton = expect(Skeleton, skeleton, "skeleton")
         self.threads = whole("threads", threads, 1, MOST_THREADS)
-        self.structure = build_structure(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.threads)
-        self.memory = build_workspace(self.structure)
         self._known: tuple[RowSet, RowSets] | None = None
-        self._zeros = np.zeros(sk.num_states)
-        self._solve: Callable[..., tuple[int, float, float, float, float, int]] = solve_from
-        self._used = False
+        self._engine: Engine = (NumbaEngine if KERNELS == "numba" else CythonEngine)(sk, self.threads)
         self._lock = Lock()  # calls share the memory
 
     def __reduce__(self) -> tuple[Callable[[Skeleton, int], "Projector"], tuple[Skeleton, int]]:
@@ -179,11 +179,13 @@ class Projector:
             raise InputError(where, f"{weights[i]}", f"a number within {LARGEST:g}, or -inf for what is forbidden")
         if self.threads > 1:
             check_threads()
+            check_forks()
+            note_threads()
         if not isinstance(tolerance, REAL) or not 0.0 < tolerance < 1.0:
             raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
         limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
         # A start that leads nowhere is no reason to fail: then it is tried without.
-        starts = (self._zeros,) if warm_start is None else (self._start(warm_start), self._zeros)
+        starts = (None,) if warm_start is None else (self._start(warm_start), None)
         with self._lock:
             for start in starts:
                 status, defect, answer = self._solved(start, weights, rows, float(tolerance), limit)
@@ -199,30 +201,39 @@ class Projector:
         return answer
 
     def _solved(
-        self, start: FloatArray, weights: FloatArray, rows: RowSet, tolerance: float, limit: int
+        self, start: FloatArray | None, weights: FloatArray, rows: RowSet, tolerance: float, limit: int
     ) -> tuple[int, float, Projection]:
         """The status, the largest defect, and the answer from one start."""
-        sk, work, sets, tops = self.skeleton, self.memory, self.bounds(rows), _NO_TOPS
-        n, pairs = sk.num_transitions, sk.num_pairs
-        log_q, q, log_pairs, policy = apart(n, n, pairs, pairs)
-        problem = (self.structure, weights, sets, work, log_q, q, log_pairs, policy, tolerance, limit)
-        if self._used and self._solve is solve_from:  # not the first time: many are projected only once
-            self._solve = bound(solve_from, self._zeros, *problem)
-        self._used = True
-        status, value, gap, residual, defect, iterations = self._solve(start, *problem)
+        sk, engine, sets, tops = self.skeleton, self._engine, self.bounds(rows), _NO_TOPS
+        arrays: Answer = engine.new_answer()
+        status, value, gap, residual, defect, iterations = engine.solve(start, weights, sets, arrays, tolerance, limit)
         if status == UNEVEN:
             tops = self._tops(weights)
             even = frozen(weights - np.repeat(tops, np.diff(sk.layer_transition_ptr)))
-            status, value, gap, residual, defect, iterations = self._solve(start, problem[0], even, *problem[2:])
+            status, value, gap, residual, defect, iterations = engine.solve(start, even, sets, arrays, tolerance, limit)
         answer = Projection.__new__(Projection)
         # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
         object.__setattr__(answer, "__dict__", {
-            "skeleton": sk, "log_weights": weights, "row_set": rows, "log_q": log_q, "q": q, "policy": policy,
-            "log_pairs": log_pairs, "beta": work.states[BETA].copy(), "dual": _below(value, tops),
+            "skeleton": sk, "log_weights": weights, "row_set": rows, "log_q": arrays[1], "q": arrays[2],
+            "policy": arrays[4], "log_pairs": arrays[3], "beta": engine.beta.copy(), "dual": _below(value, tops),
             "gap": gap if gap >= 0.0 else np.inf,  # an answer so far off that its divergence overflows bounds nothing
             "flow_residual": residual, "iterations": iterations, "converged": status == SOLVED,
         })  # fmt: skip
         return status, defect, answer
+
+    @cached_property
+    def structure(self) -> "Structure":
+        """What the loops of learners, compiled by Numba, need of the skeleton."""
+        return self._numba.structure
+
+    @property
+    def memory(self) -> "NumbaWorkspace":
+        """Their memory."""
+        return self._numba.memory
+
+    @cached_property
+    def _numba(self) -> NumbaEngine:
+        return self._engine if isinstance(self._engine, NumbaEngine) else NumbaEngine(self.skeleton, self.threads)
 
     def bounds(self, rows: RowSet) -> RowSets:
         """The bounds of a set, kept for as long as the same one is used."""

@@ -244,4 +244,10 @@ def new_answer(layout: Layout):
     q = 2 * ROOM + n
     log_pair = q + n + ROOM
     policy = log_pair + pairs + ROOM
-    return block, block[ROOM : ROOM + n], block[q : q + n], block[log_pair : log_pair + pairs], block[policy : policy + pairs]
+    return (
+        block,
+        block[ROOM : ROOM + n],
+        block[q : q + n],
+        block[log_pair : log_pair + pairs],
+        block[policy : policy + pairs],
+    )

@@ -304,7 +304,9 @@ def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
     write_answer(sk, sets, w)
     proof = certify(sk, sets, w)
     sure: cython.bint = proof.doubt <= MOST_DOUBT * (1e3 + magnitude) * sk.steps
-    feasible: cython.bint = proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
+    feasible: cython.bint = (
+        proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
+    )
     certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
     reached.status = SOLVED if balanced and certified else STALLED
     # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.

@@ -40,7 +40,7 @@ def add_multiple(target, factor, source, size):
 def orthogonalise(basis, size, k, h, width):
     """Free row k + 1 of its parts along rows 0 .. k, which are written to column k of h; return what is left of it.
 
-    All products of a block of 512 columns are formed before the next block, so that long rows are read once, not k times.
+    All products of a block of 512 columns are formed before the next, so that long rows are read once, not k times.
     """
     new = basis + (k + 1) * size
     for i in range(k + 1):
