@@ -55,7 +55,7 @@ def asked_of_duckdb(query: str) -> list[list[Any]]:
     """What DuckDB answers in a process of its own, which has nothing of this library.
 
     In the process of the tests it would stay alive until the interpreter ends, and would then report all its types and
-    functions as leaked.  No setting turns that off.
+    functions as leaked.  Its Python module has no setting for that.
     """
     code = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))"
     done = subprocess.run([sys.executable, "-c", code, query], capture_output=True, text=True, check=True)
