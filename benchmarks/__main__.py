@@ -9,7 +9,9 @@ from importlib import import_module
 
 from rich.console import Console
 
-PARTS = ("foundation", "projection", "attack", "learning", "learners", "experiments", "scenarios")
+PARTS = (
+    "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "experiments", "scenarios",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> None:

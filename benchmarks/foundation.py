@@ -98,6 +98,7 @@ def sequences(console: Console) -> None:
         for sequence in (
             am.losses.Stochastic(sk),
             am.losses.Switching(sk, period=500),
+            am.losses.Seasonal(sk),
             am.losses.Drifting(sk),
             am.losses.Adaptive(sk),
             am.losses.Replay(sk, np.random.default_rng(0).random((1000, n))),

@@ -16,13 +16,12 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from numba import njit
 from rich.console import Console
 from rich.table import Table
 
 import advmdp as am
-from advmdp.projection.kernels.solver import solve
-from advmdp.projection.kernels.types import BETA
+from advmdp.projection.kernels.memory import new_answer
+from advmdp.projection.kernels.solver import solve_from
 from advmdp.projection.projector import ITERATIONS, TOLERANCE
 from benchmarks.measure import best_time
 from benchmarks.projection import SIZES, clarabel_time, dense
@@ -43,21 +42,20 @@ def main(console: Console) -> None:
     long_game(console)
 
 
-@njit(error_model="numpy")
-def project_again(structure, log_w, sets, memory, log_q, q, log_pairs, policy, count):
-    """The projection as a learner asks for it, ``count`` times."""
-    for _ in range(count):
-        memory.states[BETA][:] = 0.0
-        solve(structure, log_w, sets, memory, log_q, q, log_pairs, policy, TOLERANCE, ITERATIONS)
-
-
-def time_in_run(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball, count: int = 20) -> float:
-    """Seconds of one projection in a compiled loop."""
-    sk, log_w = projector.skeleton, weights.copy()
-    log_w.setflags(write=False)
-    answer = [np.empty(n) for n in (sk.num_transitions, sk.num_transitions, sk.num_pairs, sk.num_pairs)]
-    problem = (projector.structure, log_w, projector.bounds(rows), projector.memory, *answer, count)
-    return best_time(partial(project_again, *problem), 0.1) / count
+def time_in_run(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball) -> float:
+    """Seconds of one projection as a learner asks for it: the kernel alone."""
+    log_w, answer = weights.copy(), new_answer(projector.layout)[0]
+    problem = (
+        None,
+        projector.layout,
+        projector.bounds(rows),
+        projector.workspace,
+        log_w,
+        answer,
+        TOLERANCE,
+        ITERATIONS,
+    )
+    return best_time(partial(solve_from, *problem), 0.1)
 
 
 def problems_of(
@@ -113,7 +111,6 @@ def episode_time(mdp: am.MDP, losses: am.losses.Losses, learner: am.UCOREPS, cou
     """Seconds an episode takes at its best, over further blocks of the game, the drawing of the losses included."""
     from advmdp.core.streams import stream_key, uniforms
     from advmdp.learners.episode import make_block
-    from advmdp.model.dynamics import known_dynamics
 
     sk, best = mdp.skeleton, np.inf
     key, total = stream_key(1, "world", "trajectories"), np.zeros((sk.num_transitions, 1))
@@ -121,7 +118,7 @@ def episode_time(mdp: am.MDP, losses: am.losses.Losses, learner: am.UCOREPS, cou
         begin, t = time.perf_counter(), learner.episode
         drawn = uniforms(key, t, count, 2 * sk.num_layers)
         block = make_block(sk, losses.block(t, t + count), learner.criterion.terms, total, drawn)
-        learner.play_block(known_dynamics(mdp), block)
+        learner.play_block(mdp.dynamics, block)
         best = min(best, (time.perf_counter() - begin) / count)
     return best
 

@@ -1,13 +1,16 @@
-"""A battery against hourly prices: what it earns, what it could have earned, and who learns it.
+"""A battery against hourly prices: what it earns a day, next to simple rules and to perfect foresight.
 
-    python examples/battery.py                      5 seeds of 1,000 days with generated prices: half a minute
+    python examples/battery.py                      5 seeds of 1,000 days with generated prices: a minute
+    python examples/battery.py --seeds 20           the table of the documentation
     python examples/battery.py --zones 3            one order for three zones; the dearest of each day counts
     python examples/battery.py --risk 2             a dial: the larger it is, the less a single hour may cost
     python examples/battery.py --csv prices.csv     your own prices: day,hour,price or day,hour,north,south,...
+    python examples/battery.py --csv prices.csv --fill     the same, with missing prices taken from the day before
 
-Generated prices come in two kinds: those that persist, each day much like the last, and those of which two days in
-five are turned over, dear hours cheap and cheap ones dear.  A number is the regret of a day in money, its mean and
-standard error over the seeds: what the best fixed policy of all these days would have saved.  Least is green.
+Generated prices come in three kinds: those that persist, each day much like the last; those of which two days in five
+are turned over, dear hours cheap and cheap ones dear; and real-time prices, about 10 $ in most hours and thousands in a
+few.  The first table shows money earned per day, the second the regret: how much more the best fixed policy of all
+these days would have earned.  The best is green.  Day-ahead prices are known and need no learning: see best_schedule.
 """
 
 import argparse
@@ -17,32 +20,39 @@ import numpy as np
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
+from advmdp.scenarios.rules import Recent
 
-OURS = "UC-O-REPS, practical (300 eta, radii x 0.1)"
+OURS = "SelfTuning"
+TUNED = "UC-O-REPS, tuned by hand"
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str, am.Learner]:
-    sk = scenario.mdp.skeleton
+    """All rules know that an order fails as often in one hour as in another (``kinds``); none is told how often."""
+    sk, kinds = scenario.mdp.skeleton, scenario.kinds
     eta = am.bounds.eta(sk, days, criterion.lipschitz(sk))
-    baselines: dict[str, am.Learner] = {
-        kind.__name__: kind(sk) for kind in (am.Uniform, am.FollowLeader, am.ReplayLast)
+    rules: dict[str, am.Learner] = {
+        "replay yesterday": am.ReplayLast(sk, kinds=kinds),
+        "7-day average": Recent(sk, kinds=kinds, episodes=7),
+        "average of all days": am.FollowLeader(sk, kinds=kinds),
+        "Uniform": am.Uniform(sk),
     }
     if scenario.criterion == am.WorstCase():
-        baselines = {name: OnTheMean(learner, criterion) for name, learner in baselines.items()}
-    practical = {"confidence_scale": 0.1, "successors": "possible"}
+        rules = {name: OnTheMean(learner, criterion) for name, learner in rules.items()}
+    tuned = {"eta": 300 * eta, "confidence_scale": 0.1, "successors": "possible"}
     return {
-        "UC-O-REPS, theory": am.UCOREPS(sk, days, criterion=criterion),
-        OURS: am.UCOREPS(sk, days, criterion=criterion, eta=300 * eta, **practical),
-        **baselines,
+        OURS: scenario.learner(criterion=criterion),
+        TUNED: am.UCOREPS(sk, days, criterion=criterion, **tuned),
+        **rules,
     }
 
 
-def worlds(zones: int, csv: str | None) -> dict[str, Scenario]:
+def worlds(zones: int, csv: str | None, fill: bool = False) -> dict[str, Scenario]:
     if csv is not None:
-        return {"your prices": make_scenario("battery", file=csv)}
+        return {"your prices": make_scenario("battery", file=csv, fill=fill)}
     return {
         "prices persist": make_scenario("battery", zones=zones),
         "days are upset": make_scenario("battery", zones=zones, upset=0.4),
+        "real-time prices": make_scenario("battery", zones=zones, tail=300.0, scale=9000.0),
     }
 
 
@@ -68,26 +78,28 @@ def main() -> None:
     parser.add_argument("--zones", type=int, default=1)
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
+    parser.add_argument("--fill", action="store_true", help="take missing prices of the file from the day before")
     parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
     arguments = parser.parse_args()
     try:
-        found = worlds(arguments.zones, arguments.csv)
+        found = worlds(arguments.zones, arguments.csv, arguments.fill)
         if arguments.risk is not None and next(iter(found.values())).criterion == am.WorstCase():
             parser.error("--risk is for one zone")
         days = next(iter(found.values())).episodes or arguments.days
         criterion = None if arguments.risk is None else am.Risk(alpha=0.0, c=arguments.risk)
-        # 0 is the seed on which the practical parameters were chosen.
+        # 0 is the seed on which UC-O-REPS was tuned.
         compared = compare(found, learners, days, range(1, arguments.seeds + 1), criterion)
     except am.InputError as error:
         parser.error(str(error))
+    console, length = paper(), f"{arguments.seeds} seeds of {days:,} days"
+    if arguments.risk is None:
+        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True))
     unit = "in money" if arguments.risk is None else "in risk"
-    title = f"Regret of a day {unit}: {arguments.seeds} seeds of {days:,} days"
-    console = paper()
-    console.print(compared.table(title, "a day of the best fixed policy costs"))
+    console.print(compared.table(f"Regret of a day {unit}: {length}", "a day of the best fixed policy costs"))
     if arguments.out is not None:
         compared.draw(arguments.out, "regret so far")
     last = compared.last[OURS, next(reversed(found))]
-    console.print(f"What UC-O-REPS would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
+    console.print(f"What SelfTuning would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 
 
 if __name__ == "__main__":

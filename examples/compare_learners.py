@@ -1,6 +1,6 @@
 """Every learner of this library in four worlds, over many seeds: a table, and the figure of docs/learners.md.
 
-    python examples/compare_learners.py             20 seeds of 10,000 episodes: about three minutes of one core
+    python examples/compare_learners.py             20 seeds of 10,000 episodes: about ten minutes of one core
     python examples/compare_learners.py --seeds 2 --episodes 500 --out /tmp/learners.png
 
 A seed is a random MDP of three steps, four states a layer and three actions, and losses that are
@@ -10,10 +10,11 @@ A seed is a random MDP of three steps, four states a layer and three actions, an
     alternating     switching from episode to episode between two such actions
     adaptive        higher for what the player did in the episode before
 
-Learners have the theory's parameters.  Where these learn little at such horizons, or far more slowly than need be,
-a second row, marked *, has practical ones, the same in all worlds; nothing is promised for them.  Each is granted
-what it needs: the dynamics or the skeleton, the whole loss or that along its path.  The least regret of a column is
-green; below zero is better than every fixed policy.  Other switching worlds: --turn 0.2, --period 100.
+SelfTuning has its defaults, "SelfTuning g" the horizon and guarantee=True. The others have the theory's parameters.
+Where these learn little at such horizons, or far more slowly than need be, a second row, marked *, has practical
+ones, the same in all worlds; nothing is promised for them. Each is granted what it needs: the dynamics or the
+skeleton, the whole loss or that along its path. The least regret of a column is green; below zero is better than
+every fixed policy. Other switching worlds: --turn 0.2, --period 100.
 """
 
 import argparse
@@ -49,7 +50,8 @@ TITLES = {
 }  # fmt: skip
 # What is drawn, by group, and its colour; the table has more.
 DRAWN = {
-    "UCOREPS": ("whole loss", BLUE), "UCOREPS *": ("whole loss", SKY), "OREPS": ("whole loss", GREEN),
+    "SelfTuning": ("whole loss", BLACK), "UCOREPS": ("whole loss", BLUE),
+    "UCOREPS *": ("whole loss", SKY), "OREPS": ("whole loss", GREEN),
     "MDPE": ("whole loss", ORANGE), "LazyFPL": ("whole loss", RED), "FPOP": ("whole loss", PINK),
     "UOBREPS": ("bandit", BLUE), "OREPS bandit": ("bandit", GREEN), "OSSP": ("bandit", ORANGE),
     "MDPEXP3": ("bandit", RED), "UCRL2": ("stochastic", BLUE), "UCRL2 bandit *": ("stochastic", GREEN),
@@ -75,9 +77,11 @@ def world(seed: int, episodes: int, turn: float = 1 / 3, period: int = 1) -> tup
 def learners(mdp: am.MDP, T: int, seed: int) -> dict[str, am.Learner]:
     """All that apply; those that know P are made of the MDP, the others of the skeleton."""
     sk = mdp.skeleton
-    L, X, A = sk.num_layers, sk.num_states, sk.num_actions
+    L, X, A = sk.num_steps, sk.num_states, sk.num_actions
     step = float(np.sqrt(L * np.log(A) / (T * X * A)))  # without alpha, and the exploration that it pays for
     return {
+        "SelfTuning": am.SelfTuning(sk),
+        "SelfTuning g": am.SelfTuning(sk, T, guarantee=True),
         "UCOREPS": am.UCOREPS(sk, T),
         "UCOREPS *": am.UCOREPS(sk, T, eta=5 * am.bounds.eta(sk, T), confidence_scale=0.2),
         "OREPS": am.OREPS(mdp, T),
@@ -166,17 +170,21 @@ def figure(marks: np.ndarray, found: Curves, turn: float, out: Path) -> None:
 
 
 def scales(ax: Axes, name: str, episodes: int, turn: float) -> None:
-    """Powers of T are straight lines; but where regret is below zero, and the turn is to be seen, they are not."""
+    """Powers of T are straight lines; but where regret is below zero, or the turn is to be seen, they are not."""
     ax.set(title=f"{name} losses", xlabel="episodes")
-    if name == "turning":
+    if name == "stochastic":
+        ax.set(yscale="log", ylim=(1, 4 * episodes))
+    else:
         ax.set_yscale("symlog", linthresh=100, linscale=0.7)
-        ax.set(xlim=(0, episodes), ylim=(-2 * episodes, 2 * episodes))
+        ax.set_ylim(-2 * episodes, 4 * episodes)
         ax.axhline(0, color="0.8", lw=0.8, zorder=0)
+    if name == "turning":
+        ax.set_xlim(0, episodes)
         ax.axvline(turn * episodes, color="0.8", lw=0.8, zorder=0)
         ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
-        ax.set(xscale="log", yscale="log", xlim=(min(10, episodes / 2), episodes), ylim=(1, 4 * episodes))
+        ax.set(xscale="log", xlim=(min(10, episodes / 2), episodes))
 
 
 def label_ends(ax: Axes, ends: dict[str, float]) -> None:

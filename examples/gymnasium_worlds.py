@@ -1,10 +1,10 @@
 """Somebody else's agent in our worlds: OpenSpiel's Q-learner and UC-O-REPS on Gymnasium's FrozenLake.
 
     python examples/gymnasium_worlds.py                     5 seeds of 2,000 episodes: about three minutes of one core
-    python examples/gymnasium_worlds.py --env CliffWalking-v1 --horizon 14
+    python examples/gymnasium_worlds.py --env CliffWalking-v1 --steps 14
     python examples/gymnasium_worlds.py --seeds 2 --episodes 200 --out /tmp/gymnasium.png
 
-The dynamics are those of the environment, unrolled for --horizon steps.  Losses are
+The dynamics are those of the environment, unrolled for --steps steps.  Losses are
 
     its own         the environment's rewards, the same in every episode
     alternating     in every state one action is good in even episodes, and another in odd ones
@@ -85,7 +85,7 @@ def learners(sk: am.Skeleton, episodes: int, theory: bool = False) -> dict[str, 
     """Ours, with practical parameters, the same for all losses: larger steps and smaller sets than the theory's."""
     if theory:
         return {"UC-O-REPS": am.UCOREPS(sk, episodes), "UOB-REPS": am.UOBREPS(sk, episodes), "Uniform": am.Uniform(sk)}
-    L, pairs = sk.num_layers, sk.num_states * sk.num_actions
+    L, pairs = sk.num_steps, sk.num_states * sk.num_actions
     bandit = float(np.sqrt(L * np.log(L * pairs / 0.05) / (episodes * pairs)))
     eta = am.bounds.eta(sk, episodes)
     return {
@@ -156,7 +156,7 @@ def figure(found: Games, env: str, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="FrozenLake-v1", help="the id of a Gymnasium environment with a table P")
-    parser.add_argument("--horizon", type=int, default=10, help="steps of an episode (10)")
+    parser.add_argument("--steps", type=int, default=10, help="steps of an episode (10)")
     parser.add_argument("--episodes", type=count, default=2000, help="of each game (2000)")
     parser.add_argument("--seeds", type=count, default=5, help="how many games of each player (5)")
     parser.add_argument("--epsilon", type=part, default=0.1, help="how often the Q-learner tries something (0.1)")
@@ -166,7 +166,7 @@ def main() -> None:
     arguments = parser.parse_args()
     console = paper()
     try:
-        model = tabular_model(arguments.env, arguments.horizon)
+        model = tabular_model(arguments.env, arguments.steps)
         played = arguments.episodes, arguments.seeds, arguments.epsilon, arguments.step_size
         found = games(model, *played, console, arguments.theory)
     except am.InputError as error:

@@ -4,8 +4,9 @@
     python examples/regret_over_seeds.py --seeds 3 --episodes 1000
 
 Three adversaries: one that reacts to the player, one that alternates from episode to episode, faster than anyone can
-follow, and one that switches four times in all.  The table shows the mean regret and its standard error; the lowest of
-each column is green, and regret below zero means better than every fixed policy.
+follow, and one that switches four times in all.  The first table shows what was paid, the second the regret: what was
+paid above the best fixed policy on the losses that the learner met.  Those that react are other losses for each
+learner, so compare learners by what they paid.  Numbers are means with their standard errors; the least is green.
 """
 
 import argparse
@@ -43,32 +44,33 @@ def learners(sk: am.Skeleton, episodes: int) -> dict[str, am.Learner]:
     }
 
 
-def regrets(episodes: int, seeds: int, console: Console) -> dict[tuple[str, str], np.ndarray]:
-    """Regret by learner and adversary, one number for each seed."""
+Numbers = dict[tuple[str, str], np.ndarray]
+"""By learner and adversary, one for each seed."""
+
+
+def accounts(episodes: int, seeds: int, console: Console) -> tuple[Numbers, Numbers]:
+    """What was paid, and regret."""
     mdp = am.MDP.random([1, 5, 5, 5, 5, 1], 4, seed=0, concentration=0.3)
     sk = mdp.skeleton
-    found: dict[tuple[str, str], list[float]] = {}
+    paid: dict[tuple[str, str], list[float]] = {}
+    regret: dict[tuple[str, str], list[float]] = {}
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("playing", total=seeds * len(adversaries(sk, 1, 0)) * len(learners(sk, 1)))
         for seed in range(seeds):
             for world, losses in adversaries(sk, episodes, seed).items():
                 for name, learner in learners(sk, episodes).items():
-                    found.setdefault((name, world), []).append(am.play(mdp, losses, learner, episodes, seed).regret)
+                    game = am.play(mdp, losses, learner, episodes, seed)
+                    paid.setdefault((name, world), []).append(game.total_loss)
+                    regret.setdefault((name, world), []).append(game.regret)
                     bar.advance(task)
-    return {key: np.array(values) for key, values in found.items()}
+    first, second = ({key: np.array(values) for key, values in found.items()} for found in (paid, regret))
+    return first, second
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=count, default=5000)
-    parser.add_argument("--seeds", type=count, default=20)
-    arguments = parser.parse_args()
-    console = Console()
-    found = regrets(arguments.episodes, arguments.seeds, console)
+def show(found: Numbers, title: str, console: Console) -> None:
+    """A row for each learner, a column for each adversary."""
     names, worlds = (list(dict.fromkeys(key[k] for key in found)) for k in (0, 1))
-    table = Table(
-        title=f"Regret over {arguments.seeds} seeds of {arguments.episodes:,} episodes: mean and standard error"
-    )
+    table = Table(title=title)
     table.add_column("learner")
     for world in worlds:
         table.add_column(world, justify="right")
@@ -81,6 +83,17 @@ def main() -> None:
             cells.append(f"[green]{text}[/]" if values.mean() == least[world] else text)
         table.add_row(name, *cells)
     console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=count, default=5000)
+    parser.add_argument("--seeds", type=count, default=20)
+    arguments = parser.parse_args()
+    console = Console()
+    of = f"{arguments.seeds} seeds of {arguments.episodes:,} episodes: mean and standard error"
+    for what, found in zip(("Paid", "Regret"), accounts(arguments.episodes, arguments.seeds, console), strict=True):
+        show(found, f"{what} over {of}", console)
 
 
 if __name__ == "__main__":

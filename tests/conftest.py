@@ -1,6 +1,5 @@
-"""Settings of all tests: kernels compile on first use, so no deadline; on CI the examples are always the same ones.
+"""Settings of all tests: no deadline on shared machines; on CI the examples are always the same ones.
 
-With several workers the kernels are compiled before they start, into the cache that all of them read, and not by each.
 At the end of a run it says what was skipped, and what to install or do so that it is not.
 """
 
@@ -12,17 +11,10 @@ import matplotlib as mpl
 import pytest
 from hypothesis import settings
 
-from advmdp.cli.warm import warm
-
 mpl.use("Agg")
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None):
-        warm()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -5,26 +5,70 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import advmdp as am
 
 SOURCE = Path(am.__file__).parent
-HEAVY = ("matplotlib", "polars", "numba", "rich", "typer", "numpy")
+PROJECTION = """
+import numpy as np
+import advmdp as am
+sk = am.Skeleton.dense([1, 2, 1], 2)
+am.project(sk, np.zeros(sk.num_transitions), am.L1Ball(np.zeros(sk.num_transitions), np.ones(sk.num_pairs)))
+"""
 
 
 def loaded_by(code: str) -> set[str]:
-    """Which of the heavy packages a fresh interpreter has loaded after running ``code``."""
-    check = f"import sys; {code}; print(*[m for m in {HEAVY} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    """The packages that a fresh interpreter has loaded after running ``code``, but for those of Python itself.
+
+    Cython keeps some modules of its own, which are made and not loaded.
+    """
+    lines = (
+        "import sys",
+        "before = set(sys.modules)",
+        f"try: exec({code!r})",
+        "except SystemExit: pass",
+        "print(*(sys.modules.keys() - before), file=sys.stderr)",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    packages = {name.split(".")[0] for name in done.stderr.splitlines()[-1].split()} - sys.stdlib_module_names
+    return {name for name in packages if "cython" not in name}
+
+
+def command(*words: str) -> str:
+    """Code that runs the command line."""
+    return f"from advmdp.cli.commands import app; app({words})"
 
 
 def test_import_is_light() -> None:
-    assert loaded_by("import advmdp") == set()
+    assert loaded_by("import advmdp") == {"advmdp"}
 
 
 def test_using_the_model_loads_no_frames_and_no_plots() -> None:
     used = "import advmdp as am; am.losses.Stochastic(am.MDP.random([1, 2, 1], 2, seed=0).skeleton).at(0)"
-    assert loaded_by(used) == {"numpy", "numba"}
+    assert loaded_by(used) == {"advmdp", "numpy"}
+
+
+def test_a_projection_loads_nothing_but_numpy() -> None:
+    assert loaded_by(PROJECTION) == {"advmdp", "numpy"}
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("--version",), ("run", "--help"), ("cheese",)], ids=" ".join)
+def test_help_loads_nothing_but_python(words: tuple[str, ...]) -> None:
+    assert loaded_by(command(*words)) == {"advmdp"}
+
+
+def test_a_shell_that_completes_a_word_waits_for_nothing_but_python() -> None:
+    asked = "import os; os.environ.update(_ADVMDP_COMPLETE='complete_bash', COMP_WORDS='advmdp list l', COMP_CWORD='2')"
+    assert loaded_by(f"{asked}; {command()}") == {"advmdp"}
+
+
+def test_the_list_loads_nothing_but_what_prints_it() -> None:
+    assert loaded_by(command("list")) == {"advmdp", "rich"}
+
+
+def test_the_list_of_learners_loads_nothing_that_they_do_not_learn_with() -> None:
+    assert loaded_by(command("list", "learners")) == {"advmdp", "rich", "numpy"}
 
 
 def test_every_public_name_loads_and_is_listed() -> None:

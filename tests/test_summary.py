@@ -1,6 +1,7 @@
 """The end of a run of the tests says what was skipped and what to install, and no other library speaks there."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ REMEDY = r"[^;]+; (on Debian|to run it|to run them): \w+"
 
 def run_pytest(*arguments: str, path: str | None = None) -> str:
     """What pytest prints, with nothing but ``path`` to find programs in."""
-    environment = {"PATH": path} if path is not None else None
+    environment = {**os.environ, "PATH": path} if path is not None else None
     line = [sys.executable, "-m", "pytest", "-q", "-c", "pyproject.toml", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
 
@@ -68,8 +69,14 @@ def reasons(path: Path) -> list[str]:
             named = [one.value for one in node.keywords if one.arg == "reason"]
             given = named or (node.args[:1] if ast.unparse(node.func) == "pytest.skip" else [])
             assert given, f"{path}:{node.lineno}: no reason"
-            found.append(ast.literal_eval(given[0]))
+            found.append(text_of(given[0]))
     return found
+
+
+def text_of(node: ast.expr) -> str:
+    """A string as it is written; of one with values in it, what stands between them."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(part.value if isinstance(part, ast.Constant) else "it" for part in parts)
 
 
 def test_every_reason_to_skip_says_what_to_do_about_it() -> None:

@@ -1,3 +1,4 @@
+# The public names, each loaded from its module on first use.
 from . import losses as losses
 from . import plot as plot
 from . import scenarios as scenarios
@@ -9,6 +10,7 @@ from .core.errors import AdvMDPWarning as AdvMDPWarning
 from .core.errors import CheckpointError as CheckpointError
 from .core.errors import EmptySetError as EmptySetError
 from .core.errors import InputError as InputError
+from .core.errors import MissingPackageError as MissingPackageError
 from .core.errors import ModelError as ModelError
 from .core.errors import ProjectionError as ProjectionError
 from .core.errors import StorageError as StorageError
@@ -21,7 +23,9 @@ from .criteria import TotalLoss as TotalLoss
 from .criteria import WorstCase as WorstCase
 from .criteria import criterion_from as criterion_from
 from .experiments.results import Results as Results
+from .game.best_fixed import BestFixedPolicy as BestFixedPolicy
 from .game.play import play as play
+from .game.policy_regret import PolicyRegret as PolicyRegret
 from .game.result import Game as Game
 from .learners import bounds as bounds
 from .learners.base import Learner as Learner
@@ -37,6 +41,7 @@ from .learners.ossp import OSSP as OSSP
 from .learners.regal import REGAL as REGAL
 from .learners.registry import load_learner as load_learner
 from .learners.registry import make_learner as make_learner
+from .learners.self_tuning import SelfTuning as SelfTuning
 from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .learners.ucbvi import UCBVI as UCBVI
 from .learners.ucrl2 import UCRL2 as UCRL2
@@ -58,7 +63,9 @@ from .model.policy import deterministic_policy as deterministic_policy
 from .model.policy import uniform_policy as uniform_policy
 from .model.skeleton import Skeleton as Skeleton
 from .planning.hindsight import Comparator as Comparator
+from .planning.hindsight import SwitchingComparator as SwitchingComparator
 from .planning.hindsight import comparator as comparator
+from .planning.hindsight import switching_comparator as switching_comparator
 from .planning.optimism import optimistic_response as optimistic_response
 from .planning.optimism import upper_occupancy as upper_occupancy
 from .projection.projector import Projection as Projection

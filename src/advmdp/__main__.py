@@ -1,5 +1,7 @@
 """``python -m advmdp`` is the command ``advmdp``."""
 
+import sys
+
 from advmdp.cli.commands import app
 
-app(prog_name="advmdp")
+sys.exit(app())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import advmdp as am
 from advmdp.confidence import Counts, bernstein_set, l1_set
-from advmdp.confidence.counts import count_path, tally
+from advmdp.confidence.kernels.counting import count_at_once, count_in_epoch
 from tests.helpers.oracles import rows_of
 from tests.helpers.strategies import mdps, random_policy
 
@@ -27,7 +27,7 @@ def test_epochs_end_when_a_pair_has_doubled_its_visits(mdp: am.MDP, seed: int, c
         for p in path.pairs:
             now[p] += 1
             doubled |= now[p] >= max(1, before[p])
-        found = count_path(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
+        found = count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
         assert found == doubled
         if doubled:
             counts.next_epoch()
@@ -43,8 +43,8 @@ def test_estimates_are_frequencies_with_epochs_and_without(mdp: am.MDP, seed: in
     estimate = np.zeros(sk.num_transitions)
     steps = []
     for path in paths(mdp, seed, count):
-        count_path(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
-        tally(sk.transition_ptr, visits, seen, estimate, path.pairs, path.transitions)
+        count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
+        count_at_once(sk.transition_ptr, visits, seen, estimate, path.pairs, path.transitions)
         steps += zip(path.pairs.tolist(), path.transitions.tolist(), strict=True)
     counts.next_epoch()
     for p, row in enumerate(rows_of(sk)):
@@ -75,7 +75,7 @@ def test_sets_hold_the_truth_as_often_as_they_promise_and_exclude_what_is_far_aw
     for seed in range(20):
         counts = Counts(sk)
         for path in paths(mdp, seed, episodes):
-            count_path(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
+            count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, path.pairs, path.transitions)
         counts.next_epoch()
         rows = (
             bernstein_set(sk, counts, log, 1.0) if kind == "bernstein" else l1_set(sk, counts, log, 1.0, kind != "l1")

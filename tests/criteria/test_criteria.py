@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 import advmdp as am
-from advmdp.criteria import RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
+from advmdp.criteria import RISK, RISK_LEMMA, TOTAL, WORST
 from advmdp.verify.testing import check_criterion
 from tests.helpers import ROOT
 from tests.helpers.oracles import flow_rules, occupancy_variable, owners, summing
@@ -275,33 +274,6 @@ def test_terms_are_rows_of_kind_weight_alpha_and_c() -> None:
     rows = [[TOTAL, 1.0, 1.0, 1.0], [WORST, 2.0, 1.0, 1.0], [RISK, 1.0, 0.5, 3.0], [RISK_LEMMA, 1.0, 0.0, 1.5]]
     assert criterion.terms.tolist() == rows
     assert not criterion.terms.flags.writeable
-
-
-@njit(error_model="numpy")  # not cached: a cache would not see that evaluate_terms has changed
-def descend(terms: np.ndarray, ptr: np.ndarray, q: np.ndarray, loss: np.ndarray, rounds: int, z: np.ndarray) -> float:
-    """A loop that never leaves compiled code: q moves with its subgradient; returns the sum of values."""
-    total = 0.0
-    for _ in range(rounds):
-        total += evaluate_terms(terms, ptr, q, loss, z)
-        q *= 1.0 + z
-    return total
-
-
-@pytest.mark.parametrize("criterion", BUILT_IN, ids=repr)
-def test_a_compiled_loop_and_python_agree_to_the_bit(criterion: am.Criterion) -> None:
-    mdp = am.MDP.random([1, 5, 7, 5, 1], 3, seed=1, branching=3)
-    sk = mdp.skeleton
-    loss = np.random.default_rng(0).random((sk.num_transitions, 1))
-    inside = am.occupancy(mdp, am.uniform_policy(sk))
-    outside, total, z = inside.copy(), 0.0, np.full(sk.num_transitions, np.nan)
-    in_one = descend(criterion.terms, sk.layer_transition_ptr, inside, loss, 3, z)
-    for _ in range(3):
-        total += criterion.value(sk, outside, loss)
-        last = criterion.subgradient(sk, outside, loss)
-        outside *= 1.0 + last
-    assert in_one == total
-    assert z.tobytes() == last.tobytes()
-    assert inside.tobytes() == outside.tobytes()
 
 
 @given(criteria)

@@ -9,7 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 
 import advmdp as am
@@ -19,7 +21,11 @@ from advmdp.experiments.report import report, write_report
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import checked_spec
 from advmdp.experiments.toml_text import toml_text
+from advmdp.game.ledger import marks
+from advmdp.plot.shares import shares
+from advmdp.scenarios import make_scenario
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
+from tests.helpers.damage import unsealed
 from tests.helpers.stores import HTML, WHY, Played, make_store, small_spec
 
 WIDTHS = (390, 1366)
@@ -43,6 +49,12 @@ def opened(browser: Any, page: Path) -> Any:
     return browser
 
 
+def choose(browser: Any, measure: str) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    Select(browser.find_element("id", "measure")).select_by_visible_text(measure)
+
+
 def shape(browser: Any, learner: int) -> str:
     d: str = browser.find_element("css selector", f'.curve[data-learner="{learner}"]').get_attribute("d")
     return d
@@ -64,11 +76,12 @@ def test_loads_without_errors_and_asks_the_network_nothing(opened: Any, page: Pa
 @in_browser
 def test_curves_are_drawn_where_the_numbers_are(opened: Any, store: Path) -> None:
     assert len(all_of(opened, ".curve")) == len(all_of(opened, ".band")) == 3
-    part = am.Results(store).only(losses="switching", horizon=40).regret()
+    part = am.Results(store).only(losses="switching", horizon=40).above()
     ends = [part.filter(label=label, episode=40)["mean"][0] for label in ("UCOREPS", "narrow", HTML)]
     drawn = [float(shape(opened, i).split()[-1]) for i in range(3)]
     # On a linear axis heights and numbers are one line.
     slope = (drawn[2] - drawn[0]) / (ends[2] - ends[0])
+    assert min(ends) == 0.0  # the least is where the others are measured from
     assert slope < 0
     assert drawn[1] == pytest.approx(drawn[0] + slope * (ends[1] - ends[0]), abs=0.3)
 
@@ -90,6 +103,7 @@ def test_a_learner_is_switched_off_and_on_by_keyboard(opened: Any) -> None:
 
 @in_browser
 def test_logarithmic_axes(opened: Any) -> None:
+    choose(opened, "regret")
     before, ticks = shape(opened, 2), [one.text for one in all_of(opened, "#chart text")]
     opened.find_element("id", "log").click()
     assert shape(opened, 2) != before
@@ -106,16 +120,19 @@ def test_logarithmic_axes(opened: Any) -> None:
 def test_settings_measures_and_bounds_can_be_chosen(opened: Any) -> None:
     from selenium.webdriver.support.ui import Select
 
+    assert Select(opened.find_element("id", "measure")).first_selected_option.text == "paid above the least"
+    assert not opened.find_element("id", "bound").is_displayed()  # which is one of regret
+    choose(opened, "regret")
     before = shape(opened, 0)
-    assert len(all_of(opened, ".pair:not([hidden])")) == 3
+    assert len(all_of(opened, ".pair:not([hidden])")) == 1
     for value in ("3", "2"):
         Select(opened.find_element("id", "setting")).select_by_value(value)
         assert shape(opened, 0) != before
-        assert len(all_of(opened, ".pair:not([hidden])")) == 3
+        assert len(all_of(opened, ".pair:not([hidden]) .flow")) == 3
     regret = shape(opened, 0)
-    Select(opened.find_element("id", "measure")).select_by_visible_text("R^ON")
+    choose(opened, "R^ON")
     assert shape(opened, 0) != regret
-    Select(opened.find_element("id", "measure")).select_by_index(0)
+    choose(opened, "regret")
     assert all_of(opened, ".bound") == []
     opened.find_element("id", "bound").click()
     assert len(all_of(opened, ".bound")) == 1
@@ -125,11 +142,16 @@ def test_settings_measures_and_bounds_can_be_chosen(opened: Any) -> None:
 @in_browser
 def test_values_are_read_off_by_slider(opened: Any, store: Path) -> None:
     slider = opened.find_element("id", "at")
-    part = am.Results(store).only(losses="switching", horizon=40, label="narrow").regret()
+    part = am.Results(store).only(losses="switching", horizon=40)
+    paid, above = part.paid().filter(label="narrow")["mean"], part.above().filter(label="narrow")["mean"]
     assert opened.find_element("id", "episode").text == "40"
-    for place, value in ((-1, part["mean"][-1]), (-2, part["mean"][-2])):
+    for place in (-1, -2):
         shown = opened.find_element("css selector", '#learners output[data-learner="1"]').text
-        assert float(shown) == pytest.approx(value, rel=0.01), place
+        numbers = re.fullmatch(r"([\d.]+) \(([+−])([\d.]+)\)", shown)
+        assert numbers, shown
+        assert float(numbers[1]) == pytest.approx(paid[place], rel=0.01), place
+        assert float(numbers[3]) == pytest.approx(abs(above[place]), rel=0.01), place
+        assert (numbers[2] == "−") == (above[place] < 0)
         slider.send_keys("\ue012")  # the arrow to the left
 
 
@@ -141,7 +163,7 @@ def test_steps_of_a_long_world_are_told_apart(browser: Any, tmp_path: Path, widt
     store = make_store(tmp_path / "out", small_spec(1, **one))
     show(browser, write_report(store), width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    wide = "return [...document.querySelectorAll('.flow')].map(e => e.getBoundingClientRect().width / 25)"
+    wide = "return [...document.querySelectorAll('.pair .flow')].map(e => e.getBoundingClientRect().width / 25)"
     assert min(browser.execute_script(wide)) > 30.0
 
 
@@ -156,6 +178,7 @@ def test_nothing_is_wider_than_the_screen(browser: Any, page: Path, width: int) 
         " && e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80))"
     )
     assert over == []
+    choose(browser, "regret")
     browser.find_element("id", "log").click()
     browser.find_element("id", "bound").click()
     cut = browser.execute_script(
@@ -246,13 +269,11 @@ def test_nothing_finished_is_said(store: Path, tmp_path: Path) -> None:
     assert "No run is finished" in write_report(tmp_path).read_text()
 
 
-def sentences(root: Path, regrets: dict[str, list[float]]) -> tuple[str, str]:
-    """The findings of a store whose regrets are replaced by these."""
-    import polars as pl
-
+def sentences(root: Path, paid: dict[str, list[float]]) -> tuple[str, str]:
+    """The findings of a store in which these amounts were paid."""
     results = am.Results(root)
-    values = [regrets[row["label"]][row["seed"]] for row in results.runs.iter_rows(named=True)]
-    results.runs = results.runs.with_columns(regret=pl.Series(values, dtype=pl.Float64))
+    values = [paid[row["label"]][row["seed"]] for row in results.runs.iter_rows(named=True)]
+    results.runs = results.runs.with_columns(paid=pl.Series(values, dtype=pl.Float64))
     headline, items = findings(results, results.table(), 0.95)
     return headline, items[0][1]
 
@@ -264,8 +285,8 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     root = make_store(tmp_path / "twelve", spec)
     level = [float(i) for i in range(12)]
     _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
-    assert text.startswith("b has the least regret, 55.5 on average over 12 seeds (95% interval")
-    assert "That is 50 (47%) less than a, which is next (interval 50 to 50), and less on 12 of 12 seeds." in text
+    assert text.startswith("b paid the least: 55.5 on average over 12 seeds (95% interval")
+    assert "That is 50 (47.4%) less than a, which is next (interval 50 to 50), and less on 12 of 12 seeds." in text
     assert "ahead of every other learner" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
@@ -284,8 +305,8 @@ def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
     games = {"a": [Played(s, hard[s] + 5) for s in (0, 1)], "b": [Played(s, hard[s]) for s in range(4)]}
     results = am.Results.of_games(games)
     _, ((_, text),) = findings(results, results.table(), 0.95)
-    assert text.startswith("b has the least regret, 15 on average over 2 seeds")
-    assert "That is 5 (25%) less than a" in text
+    assert text.startswith("b paid the least: 15 on average over 2 seeds")
+    assert "That is 5 (25.0%) less than a" in text
     assert text.endswith("Only the 2 seeds that all learners have finished count here.")
 
 
@@ -309,3 +330,167 @@ def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> No
 
     assert "is proven to within 2 only: by so much regrets may be larger." in text(2e-3)
     assert "proven" not in text(1e-4)
+
+
+MIXED = [
+    {"name": "SelfTuning"},
+    {"name": "ReplayLast"},
+    {"name": "UCOREPS"},
+    {"name": "FollowLeader"},
+    {"name": "Uniform"},
+]
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Switching losses, against which some learners pay many times as much as others."""
+    losses = [{"kind": "switching", "period": 50}]
+    spec = small_spec(seeds=3, horizons=[400], losses=losses, learners=MIXED)
+    return make_store(tmp_path_factory.mktemp("mixed") / "out", spec)
+
+
+@in_browser
+def test_the_best_are_told_apart_whatever_the_worst_pays(browser: Any, mixed: Path) -> None:
+    show(browser, write_report(mixed), 1366)
+    results = am.Results(mixed)
+    order = [results.labels.index(label) for label in results.table()["label"]]
+    box = browser.execute_script(
+        "const r = document.querySelector('#inside rect'); return [+r.getAttribute('y'), +r.getAttribute('height')]"
+    )
+    ends = [float(shape(browser, i).split()[-1]) for i in order]
+    assert abs(ends[0] - ends[1]) > 0.05 * box[1]
+    assert all(box[0] <= end <= box[0] + box[1] for end in ends[:2])
+    assert ends[-1] < box[0]
+    caption = browser.find_element("id", "caption").text
+    assert "Above the picture at the end" in caption
+    assert results.labels[order[-1]] in caption
+    browser.find_element("id", "all").click()
+    assert all(box[0] <= float(shape(browser, i).split()[-1]) <= box[0] + box[1] for i in order)
+    assert "Above the picture" not in browser.find_element("id", "caption").text
+
+
+@in_browser
+def test_the_guide_ends_at_the_best_learner(browser: Any, mixed: Path) -> None:
+    show(browser, write_report(mixed), 1366)
+    choose(browser, "regret")
+    browser.find_element("id", "all").click()
+    regret = am.Results(mixed).table()["regret"].to_list()
+    assert max(regret) > 3 * min(one for one in regret if one > 0)
+    labels = am.Results(mixed).table().filter(pl.col("regret") > 0).sort("regret")["label"]
+    end = browser.find_element("css selector", ".guide").get_attribute("d").split()[-1]
+    assert float(end) == pytest.approx(
+        float(shape(browser, am.Results(mixed).labels.index(labels[0])).split()[-1]), abs=0.2
+    )
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_weights_of_a_mixture_are_drawn_with_their_names(browser: Any, mixed: Path, width: int) -> None:
+    show(browser, write_report(mixed), width)
+    assert browser.get_log("browser") == []
+    figures = all_of(browser, "figure.weights")
+    assert len(figures) == 1
+    names = [one.text for one in all_of(browser, "figure.weights .legend li")]
+    areas = all_of(browser, "figure.weights .area")
+    assert len(names) == len(areas) == 8
+    assert names[0] == "others"
+    size = browser.execute_script(
+        "const r = arguments[0].getBoundingClientRect(); return [r.width, r.height]", areas[0]
+    )
+    assert size[0] == pytest.approx(browser.find_element("css selector", ".shares").rect["width"], abs=2)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    cut = (
+        "const box = document.querySelector('.shares').getBoundingClientRect();"
+        "return [...document.querySelectorAll('.shares text')].every((e) => { const r = e.getBoundingClientRect();"
+        "return r.left >= box.left - 1 && r.right <= box.right + 1; })"
+    )
+    assert browser.execute_script(cut)
+
+
+def test_the_weights_that_are_drawn_are_the_means(mixed: Path) -> None:
+    curves = am.Results(mixed).curves.filter(label="SelfTuning")
+    episodes, layers = shares(curves)
+    assert episodes == marks(400).tolist()
+    np.testing.assert_allclose(sum(layers.values()), 1.0)
+    for name in list(layers)[:-1]:
+        values = curves[f"weight_{name}"].to_numpy().reshape(3, -1)
+        np.testing.assert_allclose(layers[name], values.mean(axis=0))
+    text = report(am.Results(mixed))
+    assert "Whom the mixture follows" in text
+    assert "SelfTuning: switching losses, 400 episodes, mean over 3 seeds" in text
+
+
+def test_without_a_mixture_there_are_no_weights(store: Path) -> None:
+    assert "Whom the mixture follows" not in report(am.Results(store))
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_three_flows_are_labelled_and_have_a_legend(browser: Any, mixed: Path, width: int) -> None:
+    show(browser, write_report(mixed), width)
+    assert len(all_of(browser, ".pair .flow")) == 3
+    names = [one.text for one in all_of(browser, ".pair p")]
+    best, second = am.Results(mixed).table()["label"][:2]
+    assert names == [
+        f"{best}: last policy, seed 0",
+        "best fixed policy on the same losses",
+        f"{second}: last policy, seed 0",
+    ]
+    assert [one.text for one in all_of(browser, ".pair .layers")] == ["layer 0\n1\n2\n3"] * 3
+    legend = " ".join(one.text for one in all_of(browser, "#h-flow ~ .legend li"))
+    for word in ("a state", "flow between two states", "best fixed policy"):
+        assert word in legend
+
+
+@in_browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tables_scroll_and_keep_their_first_column_in_sight(browser: Any, mixed: Path, width: int) -> None:
+    show(browser, write_report(mixed), width)
+    for box in all_of(browser, ".scroll"):
+        if not box.is_displayed():
+            continue
+        inner = browser.execute_script("arguments[0].scrollLeft = 1e4; return arguments[0].scrollWidth", box)
+        left, first = browser.execute_script(
+            "return [arguments[0].getBoundingClientRect().left,"
+            " arguments[0].querySelector('tbody th').getBoundingClientRect().left]", box,
+        )  # fmt: skip
+        assert first == pytest.approx(left, abs=2)
+        assert width < 600 or inner <= box.rect["width"]  # on a laptop everything fits
+
+
+def test_a_scenario_is_reported_in_its_units(tmp_path: Path) -> None:
+    """What was paid is the scenario's money, worked out from the losses; and so is regret."""
+    world = {"kind": "scenario", "name": "battery", "hours": 4}
+    one = {"worlds": [world], "losses": [{"kind": "own"}], "learners": [{"name": "ReplayLast"}, {"name": "Uniform"}]}
+    results = am.Results(make_store(tmp_path / "battery", small_spec(2, **one, horizons=[30])))
+    scenario = make_scenario("battery", hours=4)
+    for row in results.runs.iter_rows(named=True):
+        assert row["paid"] == pytest.approx(scenario.money(row["loss"], 30))
+        assert row["unit"] == "money"
+    table, plain = results.table(), results.runs.group_by("label").agg(pl.col("regret", "comparator").mean())
+    for label, regret, best in plain.iter_rows():
+        row = table.filter(label=label).row(0, named=True)
+        assert row["regret"] == pytest.approx(scenario.scale * regret)
+        assert row["comparator"] == pytest.approx(scenario.money(best, 30))
+        assert row["paid"] - row["comparator"] == pytest.approx(row["regret"])
+    text = report(results)
+    assert "amounts in money" in text
+    assert re.search(r"paid the least: -?[\d.]+ money on average", text)
+    others = am.Results(make_store(tmp_path / "other", small_spec(1, **one | {"losses": [{"kind": "stochastic"}]})))
+    assert others.runs["unit"].unique().to_list() == ["loss"]  # whose losses are nobody's money
+
+
+def test_stores_from_before_there_were_units_are_read(mixed: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(mixed, old)
+    for path in old.glob("runs/*/manifest.json"):
+        unsealed(path)
+        about = json.loads(path.read_text())
+        about = {key: value for key, value in about.items() if key != "reacts"}
+        result = {name: value for name, value in about["result"].items() if not name.startswith("weight_")}
+        path.write_text(json.dumps(about | {"result": result}))
+        curve = path.with_name("curve.parquet")  # nor were there weights
+        pl.read_parquet(curve).drop(cs.starts_with("weight_")).write_parquet(curve)
+    now, then = am.Results(mixed), am.Results(old)
+    assert then.table().equals(now.table())
+    assert "Whom the mixture follows" not in report(then)

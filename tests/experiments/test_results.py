@@ -114,11 +114,16 @@ def test_the_table_is_of_the_ends(results: am.Results, store: Path) -> None:
         assert row["seeds"] == len(final)
         for column in ("regret", "loss", "comparator", "epochs"):
             assert row[column] == pytest.approx(final[column].mean())
+        assert row["paid"] == pytest.approx(row["loss"])
+        assert row["paid_low"] <= row["paid"] <= row["paid_high"]
+        assert row["reacts"] == (row["losses"] == "adaptive")
         assert row["spread"] == pytest.approx(final["regret"].std())
         assert row["low"] <= row["regret"] <= row["high"]
     assert table["losses"].to_list() == ["switching"] * 6 + ["adaptive"] * 6
     for _, part in table.group_by(SETTING):
-        assert part["regret"].is_sorted()
+        assert part["paid"].is_sorted()
+    columns = table.columns
+    assert columns.index("paid") < columns.index("regret")
 
 
 def test_comparisons_are_paired_by_seed(results: am.Results, store: Path) -> None:
@@ -126,7 +131,7 @@ def test_comparisons_are_paired_by_seed(results: am.Results, store: Path) -> Non
     assert len(found) == 2 * 2 * 3
     for losses, horizon in (("switching", 300), ("adaptive", 40)):
         part = there[(there["losses"] == losses) & (there["horizon"] == horizon) & (there["episode"] == horizon)]
-        wide = part.pivot(index="seed", columns="label", values="regret")
+        wide = part.pivot(index="seed", columns="label", values="loss")
         for one, other in combinations(["UCOREPS", "narrow", HTML], 2):
             both = (wide[one] - wide[other]).dropna()
             row = found.filter(losses=losses, horizon=horizon, label=one, other=other).row(0, named=True)

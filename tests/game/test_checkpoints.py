@@ -1,6 +1,7 @@
 """Checkpoints: damaged and forged ones are refused, and no link is followed."""
 
 from pathlib import Path
+from shutil import copy
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import advmdp as am
 from advmdp.core.files import read_archive
 from advmdp.game import checkpoint
 from tests.helpers.damage import flipped, fuzz_archive, spoil
-from tests.helpers.learners import ADAPTIVE, SK, WORLD, make
+from tests.helpers.learners import ADAPTIVE, NAMED, SK, WORLD, make
 from tests.helpers.stores import files_of, outside
 
 
@@ -46,3 +47,15 @@ def test_a_log_of_policies_that_is_a_link_is_refused(tmp_path: Path) -> None:
     with pytest.raises(am.StorageError, match="game.npz.policies"):
         am.play(WORLD, ADAPTIVE, learner, 20, checkpoint=tmp_path / "game.npz")
     assert files_of(place) == before
+
+
+def test_a_checkpoint_that_version_1_wrote_goes_on_and_is_refused_to_other_games(tmp_path: Path) -> None:
+    """The file is one of commit 66cf83a, before criteria were known by what they say of one point."""
+    path = Path(copy(Path(__file__).with_name("version_1.npz"), tmp_path))
+    losses, sk = am.losses.Switching(NAMED.skeleton, period=3), NAMED.skeleton
+    other = am.UCOREPS(sk, horizon=60, criterion=am.Risk(0.4, 2.0))
+    with pytest.raises(am.CheckpointError, match="another learner and another criterion; .*delete it"):
+        am.play(NAMED, losses, other, 9, seed=1, checkpoint=path)
+    learners = [am.UCOREPS(sk, horizon=60, criterion=am.Risk(0.5, 2.0)) for _ in range(2)]
+    game = am.play(NAMED, losses, learners[0], 9, seed=1, checkpoint=path)
+    assert game.total_loss == pytest.approx(am.play(NAMED, losses, learners[1], 9, seed=1).total_loss, rel=1e-9)

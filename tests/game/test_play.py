@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from numpy.testing import assert_allclose
 
@@ -387,7 +388,7 @@ def test_memory_does_not_grow_with_the_number_of_episodes() -> None:
         return most
 
     peak(100)
-    assert peak(500_000) < 1.1 * peak(200_000)
+    assert peak(1_000_000) < 1.1 * peak(200_000)
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0])
@@ -480,3 +481,114 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.slow
 def test_threads_in_a_forked_process_work_or_are_refused() -> None:
     assert run_with_children(THREADED) == "0"
+
+
+def test_regret_against_policies_that_switch_is_a_column_on_request() -> None:
+    plain = am.play(MDP, SWITCHING, learner(), 150)
+    game = am.play(MDP, SWITCHING, learner(), 150, switches=(21, 3, 21))
+    assert game.curve.columns[-2:] == ["regret_switches_21", "regret_switches_3"]
+    assert game.curve[:, :-2].equals(plain.curve)
+    for most in (3, 21):
+        for t, loss, regret in game.curve.select("episode", "loss", f"regret_switches_{most}").iter_rows():
+            found = am.switching_comparator(MDP, SWITCHING, t, most)
+            assert regret == pytest.approx(loss - found.value, rel=1e-12)
+    assert am.play(MDP, SWITCHING, learner(), 150, switches=3).curve.columns[-1] == "regret_switches_3"
+
+
+def test_switches_are_counted_alike_after_a_checkpoint(tmp_path: Path) -> None:
+    whole = am.play(MDP, SWITCHING, learner(), 150, switches=[2])
+    am.play(MDP, SWITCHING, learner(), 70, checkpoint=tmp_path / "game.npz")
+    same(am.play(MDP, SWITCHING, learner(), 150, checkpoint=tmp_path / "game.npz", switches=[2]), whole)
+    same(am.play(MDP, SWITCHING, learner(), 150, checkpoint=tmp_path / "game.npz", switches=[2]), whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "losses", "said"),
+    [
+        ({}, ADAPTIVE, "losses: .*reacts"),
+        ({"criterion": am.Risk(0.5, 2.0)}, SWITCHING, "switches: .*expected the total loss"),
+        ({"switches": 0}, SWITCHING, "switches"),
+        ({"switches": "3"}, SWITCHING, "switches"),
+        ({"switches": (2, None)}, SWITCHING, "switches"),
+        ({"episodes": 10**8}, SWITCHING, "episodes: 100,000,000 for up to 2 switches"),
+    ],
+)
+def test_switches_that_cannot_be_counted_are_refused_before_the_game(
+    options: dict, losses: am.losses.Losses, said: str
+) -> None:
+    player = learner()
+    with pytest.raises(am.InputError, match=said):
+        am.play(MDP, losses, player, **{"episodes": 50, "switches": 2, **options})
+    assert player.episode == 0
+
+
+def test_what_was_paid_is_said_first_and_regret_with_what_it_compares() -> None:
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    sk = mdp.skeleton
+    for losses, said in (
+        (am.losses.Stochastic(sk), "these losses"),
+        (am.losses.Adaptive(sk), "the losses that it provoked"),
+    ):
+        game = am.play(mdp, losses, am.Uniform(sk), episodes=20)
+        best = f"the best fixed policy on {said}, {game.comparator.value:,.2f}"
+        numbers = f"paid {game.total_loss:,.2f}; regret {game.regret:+,.2f} against {best}"
+        assert repr(game) == f"Game(Uniform, 20 episodes: {numbers})"
+        assert game.reacts == (said != "these losses")
+
+
+class Marking(am.Uniform):
+    """Marks how many episodes it has seen."""
+
+    name = "seen"
+
+    def marked(self) -> dict[str, float]:
+        return {self.name: self.episode}
+
+
+def test_what_a_learner_marks_is_a_column_of_the_curve(tmp_path: Path) -> None:
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    sk, file = mdp.skeleton, tmp_path / "game.npz"
+    losses = am.losses.Stochastic(sk)
+    assert "seen" not in am.play(mdp, losses, am.Uniform(sk), 30).curve.columns
+    whole = am.play(mdp, losses, Marking(sk), 30).curve
+    assert whole["seen"].to_list() == [float(t) for t in whole["episode"]]
+    am.play(mdp, losses, Marking(sk), 11, checkpoint=file)
+    assert am.play(mdp, losses, Marking(sk), 30, checkpoint=file).curve.equals(whole)
+
+
+@pytest.mark.parametrize("name", ["loss", "regret", "episode", "comparator_gap"])
+def test_a_learner_may_not_mark_what_the_curve_has_already(name: str) -> None:
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    learner = Marking(mdp.skeleton)
+    learner.name = name
+    with pytest.raises(am.InputError, match=f"marked.*{name}"):
+        am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, 5)
+
+
+def test_the_weights_of_self_tuning_are_in_its_curve(tmp_path: Path) -> None:
+    mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
+    sk, file = mdp.skeleton, tmp_path / "game.npz"
+    losses = am.losses.Switching(sk, period=20)
+    learner = am.SelfTuning(sk)
+    curve = am.play(mdp, losses, learner, 100).curve
+    names = [f"weight_{expert}" for expert in learner.experts]
+    assert [name for name in curve.columns if name.startswith("weight_")] == names
+    np.testing.assert_allclose(curve.select(names).to_numpy().sum(axis=1), 1.0)
+    np.testing.assert_array_equal(curve.select(names).row(-1), learner.weights)
+    am.play(mdp, losses, am.SelfTuning(sk), 37, checkpoint=file)
+    assert am.play(mdp, losses, am.SelfTuning(sk), 100, checkpoint=file).curve.equals(curve)
+
+
+def test_checkpoints_from_before_weights_were_marked_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+    sk, file = mdp.skeleton, tmp_path / "game.npz"
+    losses = am.losses.Stochastic(sk)
+    with monkeypatch.context() as older:
+        older.setattr(am.SelfTuning, "marked", am.Learner.marked)
+        am.play(mdp, losses, am.SelfTuning(sk), 10, checkpoint=file)
+    curve = am.play(mdp, losses, am.SelfTuning(sk), 20, checkpoint=file).curve
+    weights = curve["weight_UC-O-REPS"]
+    assert weights.is_null().to_list() == [t <= 10 for t in curve["episode"]]
+    assert curve.drop(cs.starts_with("weight_")).equals(
+        am.play(mdp, losses, am.SelfTuning(sk), 20).curve.drop(cs.starts_with("weight_"))
+    )

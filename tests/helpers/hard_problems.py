@@ -245,7 +245,9 @@ class Answers:
     wrong: Array
     """Answers that are infeasible, or farther from the optimum than they say and than rounding allows."""
     infeasible: Array
-    """Answers that violate a constraint."""
+    """Answers that violate a constraint, or whose log_q is not the logarithm of q."""
+    apart: Array
+    """Those of them with nothing wrong but log_q."""
     gap: Array
     """What the answers say of their distance from the optimum."""
     verdict: Verdict
@@ -272,7 +274,8 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     allowed = 1e-8 + 1e-14 * finite.max(axis=1) * problems.skeleton.num_layers
     apart = np.abs(np.exp(log_q) - q).max(axis=1) > 1e-9 + 1e-15 * finite.max(axis=1)
     stray = np.where(problems.log_weights == -np.inf, q, 0.0).any(axis=1)
-    infeasible = solved & ((verdict.flow > 1e-12) | (verdict.rows > 1e-12) | apart | stray)
+    violated = (verdict.flow > 1e-12) | (verdict.rows > 1e-12) | stray
+    infeasible = solved & (violated | apart)
     vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
     wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
-    return Answers(solved, ~solved & feasible, wrong, infeasible, gap, verdict, iterations)
+    return Answers(solved, ~solved & feasible, wrong, infeasible, infeasible & ~violated, gap, verdict, iterations)

@@ -25,6 +25,7 @@ def make(name: str, feedback: str | None, told: am.MDP | am.Skeleton, horizon: i
     told = told.skeleton if kind.knows == "skeleton" and isinstance(told, am.MDP) else told
     takes = inspect.signature(kind).parameters
     given = {"horizon": horizon} if "horizon" in takes else {}
+    given |= {"guarantee": True} if "guarantee" in takes else {}
     return kind(told, **given, **({"feedback": feedback} if feedback else {}))
 
 

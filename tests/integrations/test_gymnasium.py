@@ -558,7 +558,7 @@ def test_results_of_games_are_as_those_of_a_store() -> None:
 def test_the_example_prints_its_table_and_draws(
     example: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = ["--seeds", "1", "--episodes", "20", "--horizon", "4", "--env", "CliffWalking-v1"]
+    small = ["--seeds", "1", "--episodes", "20", "--steps", "4", "--env", "CliffWalking-v1"]
     monkeypatch.setattr(sys, "argv", ["gymnasium_worlds.py", *small, "--out", str(tmp_path / "out.png")])
     example["main"]()
     printed = capsys.readouterr().out

@@ -34,3 +34,28 @@ def test_the_baselines_are_what_they_say() -> None:
     uniform = am.Uniform(SK)
     uniform.update(MDP.sample(uniform.policy, rng), loss)
     assert_allclose(uniform.policy, am.uniform_policy(SK))
+
+
+@pytest.mark.parametrize("kind", [am.FollowLeader, am.ReplayLast])
+def test_pooled_baselines_take_an_untried_pair_to_be_as_the_others_of_its_kind(kind: type[am.Learner]) -> None:
+    widths = SK.over_transitions(np.diff(SK.transition_ptr))
+    role = np.arange(SK.num_transitions) - SK.over_transitions(SK.transition_ptr[:-1])
+    labels = (100 * widths + role).tolist()
+    player, rng = kind(SK, kinds=labels), np.random.default_rng(0)
+    total, visits, seen = np.zeros(SK.num_transitions), np.zeros(SK.num_pairs), np.zeros(SK.num_transitions)
+    for t in range(30):
+        path, loss = MDP.sample(player.policy, rng), SWITCHING.at(t)
+        player.update(path, loss)
+        visits[path.pairs] += 1
+        seen[path.transitions] += 1
+        total = (total if kind is am.FollowLeader else 0.0) + loss
+        pooled = np.array([seen[[label == other for other in labels]].sum() for label in labels])
+        sums = SK.over_transitions(np.add.reduceat(pooled, SK.transition_ptr[:-1]))
+        pooled = np.where(sums > 0, pooled / np.where(sums > 0, sums, 1.0), 1.0 / widths)
+        over = SK.over_transitions(visits)
+        rows = np.where(sums > 0, (seen + pooled) / (over + 1.0), pooled)
+        estimate = am.MDP(SK, rows)
+        least = min(am.occupancy(estimate, pi) @ total for pi in policies(SK))
+        assert am.occupancy(estimate, player.policy) @ total == pytest.approx(least)
+    again = am.make_learner(kind.__name__, SK, **player.parameters)
+    assert again.parameters == {"kinds": labels}

@@ -11,11 +11,19 @@ def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
     paper = am.UCOREPS(SK, horizon=100)
     assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)
     assert paper.bound(99) == paper.bound(101) == np.inf
+    for contained in ("weissman", "chernoff"):
+        assert am.UCOREPS(SK, horizon=100, confidence=contained).bound(100) == paper.bound(100)
+    bandit = am.UOBREPS(SK, horizon=100)
+    assert bandit.bound(100) == am.UOBREPS(SK, horizon=100, confidence="bernstein").bound(100) < np.inf
+    for other in ("l1", "weissman", "chernoff", "pointwise"):
+        assert am.UOBREPS(SK, horizon=100, confidence=other).bound(100) == np.inf
     for other in (
         {"horizon": None},
         {"eta": 0.1},
         {"confidence_scale": 0.5},
         {"confidence": "bernstein"},
+        {"confidence": "pointwise"},
+        {"confidence": "weissman", "confidence_scale": 0.5},
         {"share": 0.1},
     ):
         assert am.UCOREPS(SK, **{"horizon": 100, **other}).bound(100) == np.inf

@@ -10,7 +10,6 @@ import pytest
 import advmdp as am
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.learners.episode import make_block
-from advmdp.model.dynamics import known_dynamics
 from tests.helpers.learners import (
     BANDITS,
     EITHER,
@@ -72,12 +71,12 @@ def test_nothing_but_the_losses_of_its_path_reaches_a_bandit_learner(
     losses = am.losses.Stochastic(sk, seed=2, noise=0.5).block(0, count)
     one, other = make(name, feedback, mdp, count), make(name, feedback, mdp, count)
     block = make_block(sk, losses, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
-    one.play_block(known_dynamics(mdp), block)
+    one.play_block(mdp.dynamics, block)
     poisoned = np.full_like(losses, np.nan)
     rows = np.arange(count)[:, None]
     poisoned[rows, block.transitions] = losses[rows, block.transitions]
     second = make_block(sk, poisoned, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
-    other.play_block(known_dynamics(mdp), second)
+    other.play_block(mdp.dynamics, second)
     assert np.array_equal(block.transitions, second.transitions)
     assert one.policy.tobytes() == other.policy.tobytes()
     for key, array in one.state().items():
@@ -94,7 +93,7 @@ def test_a_learner_that_sees_the_whole_loss_would_be_spoilt_by_that(name: str, f
     block = make_block(sk, losses, am.TotalLoss().terms, np.zeros((sk.num_transitions, 1)), drawn)
     learner = make(name, feedback, DENSE, count)
     try:
-        learner.play_block(known_dynamics(DENSE), block)
+        learner.play_block(DENSE.dynamics, block)
     except am.AdvMDPError:
         return
     assert any(np.isnan(array).any() for array in learner.state().values())
@@ -139,7 +138,11 @@ def test_declarations_are_those_of_the_algorithms() -> None:
     assert known == {"OREPS", "MDPE", "LazyFPL", "OSSP", "MDPEXP3"}
     assert {name for name, (_, sees, _) in told.items() if sees == "bandit"} == {"UOBREPS", "OSSP", "MDPEXP3"}
     assert {name for name, (_, sees, _) in told.items() if sees == "full or bandit"} == set(EITHER)
-    assert {name for name, (_, _, optimises) in told.items() if optimises == "any"} == {"UCOREPS", "OREPS"}
+    assert {name for name, (_, _, optimises) in told.items() if optimises == "any"} == {
+        "SelfTuning",
+        "UCOREPS",
+        "OREPS",
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,8 +157,8 @@ def test_those_that_fit_are_named() -> None:
     names = ("UCRL2", "REGAL", "UCBVI", "Uniform")
     untold = ", ".join(["UOBREPS", *(f"{name}(feedback='bandit')" for name in names)])
     assert fitting("bandit", "skeleton") == untold
-    assert fitting("full", "skeleton", "any") == "UCOREPS"
-    assert fitting("full", "dynamics", "any") == "UCOREPS, OREPS"
+    assert fitting("full", "skeleton", "any") == "SelfTuning, UCOREPS"
+    assert fitting("full", "dynamics", "any") == "SelfTuning, UCOREPS, OREPS"
     assert fitting("bandit", "dynamics", "any") == "no learner of this library"
     assert fitting("full") == ", ".join(LEARNERS)
 
@@ -188,7 +191,9 @@ def test_play_refuses_what_does_not_fit_and_says_what_does(learner: object, game
 def test_several_losses_at_once_need_a_criterion_for_them() -> None:
     sk = DENSE.skeleton
     losses = am.losses.Stochastic(sk, dimensions=2)
-    with pytest.raises(am.InputError, match=r"2 losses at once for UCRL2 .*WorstCase\(\) and one of UCOREPS, OREPS"):
+    with pytest.raises(
+        am.InputError, match=r"2 losses at once for UCRL2 .*WorstCase\(\) and one of SelfTuning, UCOREPS, OREPS"
+    ):
         am.play(DENSE, losses, am.UCRL2(sk), 10)
     am.play(DENSE, losses, am.OREPS(DENSE, 10, am.WorstCase()), 10)
 

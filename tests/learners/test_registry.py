@@ -47,7 +47,7 @@ def test_parameters_win_over_what_is_offered() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: make_learner("UCOREP", WORLD), "learner: 'UCOREP'; expected one of UCOREPS, OREPS"),
+        (lambda: make_learner("UCOREP", WORLD), "learner: 'UCOREP'; expected one of SelfTuning, UCOREPS, OREPS"),
         (lambda: make_learner(7, WORLD), "learner: 7"),  # type: ignore[arg-type]
         (
             lambda: make_learner("UCOREPS", WORLD, depth=2),

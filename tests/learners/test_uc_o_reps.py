@@ -1,5 +1,6 @@
 """UC-O-REPS: against Algorithms 2 and 3 written out with CVXPY, against Hedge in closed form, and its bookkeeping."""
 
+import json
 from pathlib import Path
 
 import cvxpy as cp
@@ -8,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import advmdp as am
+from advmdp.confidence import CHOICES, Kinds, confidence_set, pointwise_set
 from tests.helpers.damage import forge
 from tests.helpers.learners import played
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable
@@ -15,6 +17,7 @@ from tests.helpers.strategies import build_mdp
 
 SPARSE = build_mdp([1, 3, 4, 2, 1], np.random.default_rng(5), 3, zeros=False)
 DENSE = am.MDP.random([1, 3, 2, 1], 2, seed=3)
+WIDTHS = np.diff(SPARSE.skeleton.transition_ptr)
 SHARP = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}  # q is then good to their root, about
 CRITERIA = {
     "total": (am.TotalLoss(), None),
@@ -164,7 +167,7 @@ def test_what_was_read_of_it_does_not_change_afterwards() -> None:
     assert np.array_equal(learner.policy, kept[0])
 
 
-@pytest.mark.parametrize("confidence", ["l1", "bernstein"])
+@pytest.mark.parametrize("confidence", ["l1", "weissman", "chernoff", "pointwise", "bernstein"])
 def test_every_q_lies_in_the_set_of_the_epoch_in_which_it_is_played(confidence: str) -> None:
     sk = SPARSE.skeleton
     learner = am.UCOREPS(sk, horizon=300, eta=0.3, confidence=confidence, confidence_scale=0.1)
@@ -174,7 +177,7 @@ def test_every_q_lies_in_the_set_of_the_epoch_in_which_it_is_played(confidence: 
         assert am.flow_residuals(sk, q).largest < 1e-12
         p = am.transition_of(sk, q)
         heavy = sk.over_transitions(np.add.reduceat(q, sk.transition_ptr[:-1])) > 1e-12
-        if confidence == "l1":
+        if confidence != "bernstein":
             distance = np.add.reduceat(np.abs(p - rows.center), sk.transition_ptr[:-1])
             known = (rows.radius < 2) & (np.add.reduceat(rows.center, sk.transition_ptr[:-1]) > 0)
             known &= np.add.reduceat(q, sk.transition_ptr[:-1]) > 1e-12
@@ -208,7 +211,13 @@ def test_a_criterion_in_python_learns_as_its_compiled_twin() -> None:
     assert_allclose(learners[0].q, learners[1].q, rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"confidence": "bernstein", "share": 0.01}, {"horizon": None}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"confidence": "bernstein", "share": 0.01}, {"horizon": None}, {"horizon": None, "confidence": "weissman"},
+        {"confidence": "chernoff"}, {"confidence": "pointwise"}, {"confidence": "pointwise", "kinds": WIDTHS},
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("stop", [0, 1, 37])
 def test_saved_and_loaded_it_goes_on_to_the_bit(tmp_path: Path, stop: int, options: dict) -> None:
     sk, losses = SPARSE.skeleton, am.losses.Switching(SPARSE.skeleton, period=5, seed=0)
@@ -303,7 +312,8 @@ def test_nothing_in_a_file_is_ever_run(tmp_path: Path) -> None:
         {"horizon": 0}, {"horizon": 2.5}, {"eta": 0.0}, {"eta": "fast"}, {"eta": np.nan}, {"delta": 0.0},
         {"delta": 1.0},
         {"confidence": "l2"}, {"confidence_scale": 0.0}, {"confidence_scale": np.inf}, {"successors": "all"},
-        {"share": -0.1}, {"share": 1.1}, {"criterion": "total"},
+        {"share": -0.1}, {"share": 1.1}, {"criterion": "total"}, {"kinds": [0] * 14},
+        {"kinds": [0] * 3, "confidence": "pointwise"},
     ],
 )  # fmt: skip
 def test_parameters_are_checked(bad: dict) -> None:
@@ -337,3 +347,50 @@ def test_a_step_that_leaves_the_range_of_logarithms_is_told_as_such() -> None:
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
     with pytest.raises(am.InputError, match=r"after episode \d+.*log weights beyond 1e\+08.*a smaller eta"):
         am.play(mdp, am.losses.Stochastic(mdp.skeleton, seed=0), am.UCOREPS(mdp.skeleton, horizon=1000, eta=1e7), 100)
+
+
+@pytest.mark.parametrize("learner", [am.UCOREPS, am.UOBREPS])
+def test_every_set_can_be_chosen_and_is_that_of_its_name(learner: type[am.UCOREPS | am.UOBREPS]) -> None:
+    """The learners keep their own as the default, and the sets tighten in the order in which they must."""
+    sk, T = DENSE.skeleton, 300
+    losses = am.losses.Stochastic(sk, seed=1)
+    for confidence in CHOICES:
+        one = learner(sk, T, confidence=confidence, delta=0.1, confidence_scale=0.3)
+        am.play(DENSE, losses, one, T)
+        expected = confidence_set(confidence, sk, one.counts, T, 0.1, 0.3)
+        for name, array in vars(expected).items():
+            assert getattr(one.row_set, name).tobytes() == array.tobytes()
+        assert one.parameters["confidence"] == confidence
+    radii = {confidence: confidence_set(confidence, sk, one.counts, T, 0.1).radii(sk).mean() for confidence in CHOICES}
+    assert radii["pointwise"] < radii["chernoff"] < radii["weissman"] < radii["l1"]
+    default = "l1" if learner is am.UCOREPS else "bernstein"
+    assert learner(sk, T).confidence == default
+
+
+def test_kinds_are_parameters_that_json_can_hold() -> None:
+    sk = SPARSE.skeleton
+    learner = am.UOBREPS(sk, 50, confidence="pointwise", kinds=WIDTHS)
+    assert json.loads(json.dumps(learner.parameters))["kinds"] == WIDTHS.tolist()
+    am.play(SPARSE, am.losses.Stochastic(sk, seed=1), learner, 50)
+    expected = pointwise_set(sk, learner.counts, 1.0, Kinds.of(sk, WIDTHS))
+    assert learner.row_set.center.tobytes() == expected.center.tobytes()
+    assert learner.row_set.radius.tobytes() == expected.radius.tobytes()
+    assert am.UCOREPS(sk, 50).kinds is None
+    with pytest.raises(am.InputError, match="kinds: labels, with confidence='l1'; expected confidence='pointwise'"):
+        am.UCOREPS(sk, 50, kinds=WIDTHS)
+
+
+def test_with_tighter_sets_it_pays_less() -> None:
+    """Against losses that react, in a world of sparse rows: Weissman's sets, then Chernoff's, then pointwise ones."""
+    mdp = am.MDP.random([1, 8, 8, 8, 1], 4, seed=0, branching=2)
+    sk, T = mdp.skeleton, 1500
+
+    def regret(confidence: str) -> float:
+        learners = [am.UCOREPS(sk, T, eta=5 * am.bounds.eta(sk, T), confidence=confidence) for _ in range(2)]
+        games = [am.play(mdp, am.losses.Adaptive(sk, seed=s), one, T, seed=s) for s, one in enumerate(learners)]
+        return float(np.mean([game.regret for game in games]))
+
+    found = [regret(confidence) for confidence in ("l1", "weissman", "chernoff", "pointwise")]
+    assert found == sorted(found, reverse=True)
+    assert found[1] < 0.8 * found[0]
+    assert found[3] < 0.5 * found[0]

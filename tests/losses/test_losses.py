@@ -24,6 +24,7 @@ MAKERS: dict[str, Callable[..., am.losses.Losses]] = {
     "switching": lambda seed, d: am.losses.Switching(SK, period=7, seed=seed, contexts=3, dimensions=d),
     "stochastic without noise": lambda seed, d: am.losses.Stochastic(SK, seed=seed, noise=0.0, dimensions=d),
     "switching every episode": lambda seed, d: am.losses.Switching(SK, period=1, seed=seed, dimensions=d),
+    "seasonal": lambda seed, d: am.losses.Seasonal(SK, seed=seed, dimensions=d),
     "drifting": lambda seed, d: am.losses.Drifting(SK, period=9, seed=seed, noise=0.3, dimensions=d),
     "adaptive": lambda seed, d: am.losses.Adaptive(SK, seed=seed, memory=3, dimensions=d),
     "replay": lambda seed, d: am.losses.Replay(
@@ -138,6 +139,19 @@ def test_the_gap_is_the_one_asked_for() -> None:
     assert set(means.round(12)) == {0.3, 0.7}
 
 
+def test_seasons_come_back_in_their_order() -> None:
+    week = am.losses.Seasonal(SK, seed=3, noise=0.0).block(0, 30)
+    assert (week[7:] == week[:-7]).all()
+    assert len(np.unique(week, axis=0)) == 7
+    year = am.losses.Seasonal(SK, period=10, seasons=4, seed=3, noise=0.0).block(0, 20)
+    assert (year[10:] == year[:10]).all()
+    changes = np.flatnonzero((np.diff(year[:10], axis=0) != 0.0).any(axis=1)) + 1
+    assert changes.tolist() == [3, 5, 8]
+    by_pair = np.split(week[0], SK.transition_ptr[1:-1])
+    assert all(len(set(row)) == 1 for row in by_pair)
+    assert len(np.unique(am.losses.Seasonal(SK, period=2, seasons=1, noise=0.0).block(0, 9), axis=0)) == 1
+
+
 def test_drifting_moves_slowly_and_far() -> None:
     period = 50
     block = am.losses.Drifting(SK, period=period, seed=3).block(0, 1000)
@@ -188,6 +202,8 @@ def test_adaptive_says_which_policy_it_lacks() -> None:
         lambda: am.losses.Switching(SK, period=1, contexts=1),
         lambda: am.losses.Switching(SK, period=1, gap=1.5),
         lambda: am.losses.Drifting(SK, period=0),
+        lambda: am.losses.Seasonal(SK, period=0),
+        lambda: am.losses.Seasonal(SK, period=7, seasons=8),
         lambda: am.losses.Adaptive(SK, strength=-0.1),
         lambda: am.losses.Adaptive(SK, memory=0),
         lambda: am.losses.Stochastic(SK, noise=2.0),
@@ -413,7 +429,7 @@ def test_every_kind_of_whole_number_is_the_same_episode(make: Callable, kind: ty
 
 @pytest.mark.parametrize("t", [2**63, 2**64 + 3])
 def test_no_episode_is_too_far(t: int) -> None:
-    for make in (MAKERS["stochastic"], MAKERS["switching"], MAKERS["drifting"]):
+    for make in (MAKERS["stochastic"], MAKERS["switching"], MAKERS["seasonal"], MAKERS["drifting"]):
         assert np.isfinite(make(0, None).at(t)).all()
 
 
@@ -478,3 +494,12 @@ def test_losses_of_ones_own_are_a_function_of_the_episode() -> None:
         am.losses.FromFunction(sk, np.zeros(8))
     with pytest.raises(am.InputError, match=r"loss of episode 2: an array of shape \(3,\)"):
         am.losses.FromFunction(sk, lambda t: np.zeros(3)).at(2)
+
+
+@pytest.mark.parametrize("dimensions", [None, 2])
+def test_the_sum_of_the_noise_is_what_the_losses_have_beside_their_means(dimensions: int | None) -> None:
+    sequence = am.losses.Stochastic(SK, seed=4, noise=0.7, dimensions=dimensions)
+    noise = (sequence.block(3, 40) - sequence.means).sum(axis=0)
+    found = sequence.noise_sums(3, 40) * np.minimum(sequence.means, 1.0 - sequence.means)
+    assert np.allclose(found, noise, rtol=0.0, atol=1e-12)
+    assert (sequence.noise_sums(3, 3) == 0.0).all()

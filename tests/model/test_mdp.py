@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import advmdp as am
-from advmdp.model.mdp import _pick
 from tests.helpers.strategies import mdps, played, random_policy
 
 ROWS = [np.array([[[0.25, 0.75], [1.0, 0.0]]]), np.ones((2, 3, 1))]
@@ -227,9 +226,14 @@ def test_a_trajectory_follows_possible_steps(case: tuple, seed: int) -> None:
 
 
 def test_a_draw_never_falls_on_weight_zero_nor_beyond_the_end() -> None:
-    assert _pick(np.array([0.0, 1.0]), 0, 2, 0.0) == 1
-    assert _pick(np.array([0.5, 0.5 - 1e-10, 0.0]), 0, 3, 1.0 - 1e-12) == 1
-    assert [_pick(np.array([9.0, 0.25, 0.75]), 1, 3, u) for u in (0.0, 0.2499, 0.25, 0.9999)] == [1, 1, 2, 2]
+    def chosen(weights: list[float], u: float) -> int:
+        """The action that a policy with these weights takes, by one uniform number."""
+        mdp = am.MDP.dense([np.ones((1, len(weights), 1))])
+        return int(mdp.sample_from(np.array(weights), np.array([u, 0.0])).pairs[0])
+
+    assert chosen([0.0, 1.0], 0.0) == 1
+    assert chosen([0.5, 0.5 - 1e-10, 0.0], 1.0 - 1e-12) == 1
+    assert [chosen([0.25, 0.75], u) for u in (0.0, 0.2499, 0.25, 0.9999)] == [0, 0, 1, 1]
 
 
 def test_visits_agree_with_the_occupancy_measure() -> None:

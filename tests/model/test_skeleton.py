@@ -20,7 +20,8 @@ GOOD = {
 
 def test_a_ragged_sparse_skeleton_has_the_documented_layout() -> None:
     sk = am.Skeleton(**GOOD)
-    assert (sk.num_layers, sk.num_states, sk.num_pairs, sk.num_transitions) == (2, 4, 4, 5)
+    assert sk.num_steps == sk.num_layers  # one name for the paper's L, and its alias
+    assert (sk.num_steps, sk.num_states, sk.num_pairs, sk.num_transitions) == (2, 4, 4, 5)
     assert sk.num_actions == 2
     assert sk.layer_sizes.tolist() == [1, 2, 1]
     assert sk.layer_pair_ptr.tolist() == [0, 2, 4]

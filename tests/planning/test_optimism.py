@@ -39,8 +39,8 @@ def test_extended_backward_induction_is_a_linear_program(kind: str, shape: str, 
     assert_allclose(values[0], least(loss @ q, rules), atol=1e-6)
     # The policy attains it: what it does not choose is not needed.
     pairs = summing(owners(sk)[2], sk.num_pairs)
-    left_out = pairs[np.flatnonzero(policy == 0.0)] @ q
-    rules = [*rules, left_out == 0] if (policy == 0.0).any() else rules
+    unused = np.flatnonzero(policy == 0.0)
+    rules = [*rules, pairs[unused] @ q == 0] if len(unused) else rules
     assert_allclose(values[0], least(loss @ q, rules), atol=1e-6)
 
 

@@ -1,14 +1,19 @@
 """Figures are checked by what they hold, and looked at by people (docs/figures)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.patches import PathPatch, Rectangle
 
 import advmdp as am
-from tests.helpers.stores import HTML
+from advmdp.core.wording import number
+from advmdp.experiments.results import CURVES
+from advmdp.game.ledger import marks
+from tests.helpers.stores import HTML, make_store, small_spec
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +102,8 @@ def test_regret_has_a_curve_and_a_band_for_each_learner(results: am.Results, sca
     assert ax.get_xscale() == ax.get_yscale() == scale
     line = results.regret().filter(label="narrow")
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), line["mean"])
-    top = max(line.get_ydata()[-1] for line in ax.lines[:3])
-    np.testing.assert_allclose(ax.lines[3].get_ydata(), top * np.sqrt(ax.lines[3].get_xdata() / 300))
+    best = min(line.get_ydata()[-1] for line in ax.lines[:3])  # not the worst, which says nothing about the others
+    np.testing.assert_allclose(ax.lines[3].get_ydata(), best * np.sqrt(ax.lines[3].get_xdata() / 300))
 
 
 def test_the_bound_is_the_one_of_the_paper(results: am.Results) -> None:
@@ -156,3 +161,74 @@ def test_curves_of_several_settings_are_refused(store: Path) -> None:
         am.plot.regret(am.Results(store))
     with pytest.raises(am.InputError, match="'linear' or 'log'"):
         am.plot.regret(am.Results(store).only(losses="adaptive", horizon=40), scale="cubic")  # type: ignore[arg-type]
+
+
+def test_paid_is_measured_from_the_learner_that_paid_least(results: am.Results) -> None:
+    ax = am.plot.paid(results)
+    least = results.table()["label"][0]
+    assert ax.get_ylabel() == f"loss, paid above {least}"
+    drawn = dict(zip(results.labels, ax.lines, strict=True))
+    assert not np.any(drawn[least].get_ydata())
+    wide = {label: results.only(label=label).curves for label in results.labels}
+    for label, line in drawn.items():
+        gaps = wide[label]["paid"] - wide[least]["paid"]
+        np.testing.assert_allclose(line.get_ydata(), gaps.to_numpy().reshape(4, -1).mean(axis=0), atol=1e-9)
+
+
+def test_paid_of_an_episode_is_the_mean_so_far(results: am.Results) -> None:
+    ax = am.plot.paid(results, each=True)
+    assert ax.get_ylabel() == "loss paid an episode, so far"
+    curves = results.only(label="narrow").curves
+    each = (curves["loss"] / curves["episode"]).to_numpy().reshape(4, -1).mean(axis=0)
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), each)
+
+
+@dataclass
+class Paying:
+    """A game in which every episode costs the same."""
+
+    seed: int
+    each: float
+    episodes: int = 100
+
+    @property
+    def curve(self) -> pl.DataFrame:
+        times = marks(self.episodes)
+        numbers = dict.fromkeys(CURVES, self.each * times) | {"epochs": times}
+        return pl.DataFrame({"episode": times, **numbers})
+
+
+@pytest.mark.parametrize(
+    ("each", "shown"),
+    [((1.0, 1.01, 3.0, 9.0), 2), ((1.0, 1.5, 2.0, 90.0), 3), ((1.0, 1.0, 2.0, 90.0), 3), ((1.0, 2.0), 2)],
+)
+def test_the_axis_tells_the_best_apart_whatever_the_worst_pays(each: tuple[float, ...], shown: int) -> None:
+    games = {f"l{i}": [Paying(0, one)] for i, one in enumerate(each)}
+    ax = am.plot.paid(am.Results.of_games(games))
+    low, high = ax.get_ylim()
+    ends = [line.get_ydata()[-1] for line in ax.lines]
+    assert [low <= end <= high for end in ends] == [True] * shown + [False] * (len(each) - shown)
+    if each[1] > each[0]:
+        assert (ends[1] - ends[0]) / (high - low) > 0.05
+    for text, end in zip(ax.get_legend().get_texts()[shown:], ends[shown:], strict=True):
+        assert f"(+{number(end)} at the end)" in text.get_text()
+    low, high = am.plot.paid(am.Results.of_games(games), zoom=False).get_ylim()
+    assert low <= min(ends) <= max(ends) <= high
+
+
+def test_weights_are_stacked_up_to_one(tmp_path: Path) -> None:
+    learners = [{"name": "SelfTuning"}, {"name": "Uniform"}]
+    spec = small_spec(seeds=2, horizons=[200], losses=[{"kind": "switching", "period": 20}], learners=learners)
+    results = am.Results(make_store(tmp_path / "weights", spec))
+    ax = am.plot.weights(results)
+    names = shown(ax)
+    assert len(names) == 8
+    assert "others" in names
+    tops = [area.get_paths()[0].vertices[:, 1].max() for area in ax.collections]
+    assert max(tops) == pytest.approx(1.0)
+    assert ax.get_xscale() == "log"
+    assert ax.get_title(loc="left").startswith("SelfTuning: random world")
+    with pytest.raises(am.InputError, match="one of 'SelfTuning'"):
+        am.plot.weights(results, label="Uniform")
+    with pytest.raises(am.InputError, match="none has weights"):
+        am.plot.weights(results.only(label="Uniform"))

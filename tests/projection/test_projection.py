@@ -12,10 +12,6 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import advmdp as am
-from advmdp.projection.kernels.exponential import exponential
-from advmdp.projection.kernels.logarithm import logarithm
-from advmdp.projection.kernels.rows import sort_first
-from advmdp.projection.kernels.types import SWEPT
 from advmdp.projection.printed_dual import project_as_printed
 from tests.helpers.instances import KINDS, SHAPES, Problem, problem
 from tests.helpers.oracles import box_rules, kl_projection, l1_rules, occupancy_variable, printed_rules, rows_of
@@ -275,9 +271,11 @@ def test_the_gap_holds_where_a_state_has_its_mass_far_below_the_weights_beside_i
 
 def test_the_dual_of_one_path_is_zero_however_long() -> None:
     sk = am.Skeleton.dense([1] * 1001, 1)
-    r = am.project(sk, np.zeros(1000), am.L1Ball(np.ones(1000), np.zeros(1000)))
-    assert abs(r.dual) <= r.gap <= 3e-11  # rounding is allowed for layer by layer
-    assert np.abs(r.log_q).max() <= 1e-15
+    for rows, exact in ((am.Point(np.ones(1000)), 1e-15), (am.L1Ball(np.ones(1000), np.zeros(1000)), 1e-13)):
+        r = am.project(sk, np.zeros(1000), rows)
+        assert abs(r.dual) <= r.gap <= 3e-11  # rounding is allowed for layer by layer
+        assert np.abs(r.q - 1.0).max() <= 1e-15
+        assert np.abs(r.log_q).max() <= exact  # a free row's logarithm is found relative to 500 ln 2
 
 
 @pytest.mark.parametrize("steps", [3, 40])
@@ -336,17 +334,23 @@ def test_a_projection_takes_less_memory_than_twelve_arrays(
     am.project(sk, weights, am.L1Ball(mdp.transition, radius))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak + weights.nbytes < 12 * weights.nbytes + 10_000  # room between arrays, whatever their size
+    fixed = (
+        110_000  # bytes, whatever the size: room between arrays, and what the certificate needs for one run of states
+    )
+    assert peak + weights.nbytes < 12 * weights.nbytes + fixed
 
 
-def test_what_an_earlier_projection_left_in_memory_does_not_matter() -> None:
-    case = problem("l1", "wide", 1)
-    projector = am.Projector(case.skeleton)
+@cases
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_an_earlier_projection_left_in_memory_does_not_matter(kind: str, shape: str) -> None:
+    case = problem(kind, shape, 1)
+    projector, n = am.Projector(case.skeleton), case.skeleton.num_states
     clean = projector.project(case.log_weights, case.rows)
-    projector.memory.basis[:] = np.nan
-    projector.memory.states[SWEPT] = np.nan
+    for array in projector.workspace.arrays.values():
+        inner = array[1:-1] if len(array) == n else array  # the first state and the last have no defect: it stays zero
+        inner[:] = np.nan if array.dtype == float else 1
     dirty = projector.project(case.log_weights, case.rows)
-    assert dirty.iterations == clean.iterations
+    assert (dirty.iterations, dirty.gap, dirty.dual) == (clean.iterations, clean.gap, clean.dual)
     assert dirty.log_q.tobytes() == clean.log_q.tobytes()
 
 
@@ -405,8 +409,7 @@ def test_threads_change_the_time_and_not_a_bit_of_the_answer(kind: str, shape: s
         for projector in shared:
             r = projector.project(weights, case.rows)
             assert (r.flow_residual, r.iterations) == (expected.flow_residual, expected.iterations)
-            # The certificate adds up in another order.
-            assert (r.gap, r.dual) == (pytest.approx(expected.gap, rel=0.01), pytest.approx(expected.dual, rel=1e-12))
+            assert (r.gap, r.dual) == (expected.gap, expected.dual)
             for name in ("log_q", "q", "policy", "log_pairs", "beta"):
                 assert getattr(r, name).tobytes() == getattr(expected, name).tobytes(), name
 
@@ -534,7 +537,8 @@ def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
     assert not r.converged
     assert "NOT converged" in repr(r)
     assert am.flow_residuals(case.skeleton, r.q).largest <= 1e-12
-    value = relative_entropy(r.log_q, case.log_weights)
+    q, w = r.q[r.q > 0.0].astype(LONG), case.log_weights[r.q > 0.0].astype(LONG)
+    value = (q * (np.log(q) - w)).sum()
     assert 0.0 <= r.gap - (value - r.dual) <= 1e-11  # what rounding may add is part of the gap
 
 
@@ -552,29 +556,6 @@ def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
 def test_options_are_checked(bad: dict) -> None:
     with pytest.raises(am.InputError, match=next(iter(bad))):
         am.project(SK, ONES, BALL, **bad)
-
-
-def test_the_vectorised_exponential_is_as_good_as_the_librarys() -> None:
-    x = np.concatenate(
-        [np.random.default_rng(0).uniform(-708, 709, 200_000), np.linspace(-1, 1, 50_001), [0.0, -1e-300]]
-    )
-    ours, exact = np.array([exponential(value) for value in x]), np.exp(x)
-    assert (np.abs(ours - exact) <= 2 * np.spacing(exact)).all()
-    assert exponential(-708.5) == exponential(-1e9) == exponential(-np.inf) == 0.0
-    assert exponential(0.0) == 1.0
-
-
-def test_the_vectorised_logarithm_is_as_good_as_the_librarys() -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([
-        np.exp(rng.uniform(-708, 709, 100_000)), rng.uniform(0.5, 2, 50_000), 1 + 1e-9 * rng.normal(size=50_000),
-        2.0**-1030 * rng.random(1000), [1.0, 5e-324, np.finfo(float).tiny, np.finfo(float).max, 0.5**0.5, 2**0.5],
-    ])  # fmt: skip
-    ours, exact = np.array([logarithm(value) for value in x]), np.log(LONG(x))
-    assert (np.abs(ours - exact) <= np.spacing(np.abs(exact.astype(float)))).all()
-    assert logarithm(0.0) == -np.inf
-    assert logarithm(np.inf) == np.inf
-    assert np.isnan(logarithm(np.nan))
 
 
 @pytest.mark.parametrize(
@@ -706,12 +687,3 @@ def test_an_entry_below_its_bound_by_less_than_rounding_still_moves() -> None:
         weights = np.array([5.0, 0.0, -spread, *np.random.default_rng(1).normal(size=6), 0, 0])
         weights[3:9] *= 10.0
         assert am.project(sk, weights, set_).iterations <= 8
-
-
-def test_sorting_in_place() -> None:
-    rng = np.random.default_rng(0)
-    for count in (0, 1, 2, 3, 7, 64, 100):
-        values = np.append(rng.integers(0, 50, count).astype(float), [-1.0, 1e9])
-        expected = np.append(np.sort(values[:count]), [-1.0, 1e9])
-        sort_first(values, count)
-        assert_allclose(values, expected)

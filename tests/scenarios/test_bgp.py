@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
@@ -21,9 +22,18 @@ from hypothesis import strategies as st
 import advmdp as am
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.comparing import shown
-from advmdp.scenarios.network.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
+from advmdp.scenarios.network.as_graph import (
+    ACROSS,
+    DOWN,
+    UP,
+    AsGraph,
+    generated_as_graph,
+    provider_cycles,
+    read_as_graph,
+)
 from advmdp.scenarios.network.bgp import LOST, Routes, generated_costs, routes
 from tests.helpers import ROOT
+from tests.helpers.damage import damaged
 
 EXAMPLE = ROOT / "examples" / "bgp.py"
 SERIAL_1 = "# source: topology\n1|2|0\n1|11|-1\n2|12|-1\n11|12|0\n\n11|111|-1\n12|111|-1\n"
@@ -94,7 +104,10 @@ def test_both_formats_are_read_plain_or_packed(tmp_path: Path, text: str, pack: 
         ("1|4294967296|0\n", "line 1: '4294967296'"),
         ("0|2|0\n", "line 1: '0'"),
         ("1|2|\n", "line 1: relation ''; expected -1 (provider|customer) or 0 (peers)"),
-        ("1|2|1\n", "line 1: relation '1' (siblings, in old files"),
+        ("1|2|1\n", "line 1: relation '1', which only the older format has; there -1 means 'is customer of'"),
+        ("1\t2\t-1\n3\t4\t7\n", "line 2: relation '7'; expected -1 (is customer of), 0 (peers), 1 (is provider"),
+        ("1\t2\t-1\n3|4|0\n", "line 2: '3|4|0'; expected AS, AS and relation with tabs between"),
+        ("1\t2\tx\n", "line 1: relation 'x'"),
         ("1|2|-1\n1|3|7\n", "line 2: relation '7'; expected -1"),
         ("1|2|-1\n5|5|0\n", "line 2: a link from AS5 to itself; expected two ASes"),
         ("1|2|-1\n1|3|0\n2|1|-1\n", "line 3: AS2 and AS1, whose relation is another in line 1"),
@@ -108,6 +121,65 @@ def test_what_is_wrong_with_a_file_is_named_by_its_line(tmp_path: Path, text: st
     with pytest.raises(am.InputError) as caught:
         read_as_graph(file)
     assert said in str(caught.value)
+
+
+def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) -> None:
+    """-1 is "customer of", 1 "provider of", 2 siblings, with tabs."""
+    file, codes = tmp_path / "relations", {-1: 1, 0: 0}
+    rows = [line.split("|") for line in SERIAL_1.splitlines() if line and not line.startswith("#")]
+    older = "".join(f"{a}\t{b}\t{codes[int(k)]}\n" for a, b, k in rows)
+    turned = "".join(f"{b}\t{a}\t{-codes[int(k)]}\n" for a, b, k in rows)
+    file.write_text(SERIAL_1)
+    wanted = read_as_graph(file)
+    for text in (older, turned, turned.replace("\t", "  ")):
+        file.write_bytes(b"# Universit\xe4t\n" + text.encode())
+        graph = read_as_graph(file)
+        assert all(
+            np.array_equal(getattr(graph, x), getattr(wanted, x)) for x in ("numbers", "tail", "head", "relation")
+        )
+    file.write_text(older + "11\t2\t2\n")
+    with pytest.warns(am.AdvMDPWarning, match="1 links between siblings are left out"):
+        assert np.array_equal(read_as_graph(file).head, wanted.head)
+    file.write_text("11\t2\t2\n")
+    with (
+        pytest.warns(am.AdvMDPWarning, match="siblings"),
+        pytest.raises(am.InputError, match="links between siblings only"),
+    ):
+        read_as_graph(file)
+
+
+def test_an_internet_that_is_upside_down_and_circles_of_providers_are_pointed_out(tmp_path: Path) -> None:
+    file, graph = tmp_path / "relations", generated_as_graph(200, 1)
+    ends = list(zip(graph.numbers[graph.tail], graph.numbers[graph.head], graph.relation, strict=True))
+    links = [(a, b, k) for a, b, k in ends if k == DOWN or (k == ACROSS and a < b)]
+    file.write_text("".join(f"{a}|{b}|{-1 if k == DOWN else 0}\n" for a, b, k in links))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert provider_cycles(read_as_graph(file)) == []
+    file.write_text("".join(f"{b}|{a}|{-1 if k == DOWN else 0}\n" for a, b, k in links))
+    with pytest.warns(am.AdvMDPWarning, match="best-connected ASes have fewer customers .* wrong way round"):
+        read_as_graph(file)
+    file.write_text("1|2|-1\n2|3|-1\n3|1|-1\n3|4|-1\n")
+    with pytest.warns(am.AdvMDPWarning, match="3 ASes are their own indirect providers, in a circle; .* AS1, AS2, AS3"):
+        assert provider_cycles(read_as_graph(file)) == [[1, 2, 3]]
+
+
+@pytest.mark.filterwarnings("ignore::advmdp.AdvMDPWarning")
+@pytest.mark.parametrize("older", [False, True])
+def test_damaged_files_are_read_or_refused(tmp_path: Path, older: bool) -> None:
+    rng, file = np.random.default_rng(3), tmp_path / "relations"
+    rows = [(a, a + int(rng.integers(1, 9)), int(rng.integers(-1, 3 if older else 1))) for a in range(1, 40)]
+    whole = ("# x\n" + "".join(("\t" if older else "|").join(map(str, row)) + "\n" for row in rows)).encode()
+    read = 0
+    for _ in range(1000):
+        file.write_bytes(damaged(whole, rng))
+        try:
+            graph = read_as_graph(file)
+        except am.InputError:
+            continue
+        read += 1
+        assert len(graph.tail) == len(graph.head) > 0
+    assert read > 100
 
 
 @pytest.mark.parametrize(
@@ -144,7 +216,9 @@ def test_generated_graphs_are_hierarchies_in_which_all_can_reach_all(ases: int) 
 
 def test_networkx_is_asked_for_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(am.InputError, match=r"networkx: not installed; expected pip install 'advmdp\[routing\]'"):
+    with pytest.raises(
+        am.InputError, match=r"networkx: it is not installed; expected it: pip install 'advmdp\[routing\]'"
+    ):
         generated_as_graph(100, 0)
     assert len(generated_as_graph(10_001, 0).numbers) == 10_001
 

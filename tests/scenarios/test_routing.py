@@ -22,10 +22,11 @@ import advmdp as am
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.scenarios import make_scenario
 from advmdp.scenarios.comparing import compare, shown
-from advmdp.scenarios.network.link_costs import costs_from_file
+from advmdp.scenarios.network.link_costs import costs_from_file, rates_from_file
 from advmdp.scenarios.network.routing import Routing, generated_costs
 from advmdp.scenarios.network.topology import topology_from, topology_names
 from tests.helpers import ROOT
+from tests.helpers.damage import damaged
 
 EXAMPLE = ROOT / "examples" / "routing.py"
 PAGE = ROOT / "docs" / "routing.md"
@@ -185,7 +186,9 @@ def test_an_unknown_group_or_node_is_named() -> None:
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     topology_names.cache_clear()
-    with pytest.raises(am.InputError, match=rf"no package {package}; expected pip install 'advmdp\[routing\]'"):
+    with pytest.raises(
+        am.InputError, match=rf"{package}: it is not installed; expected it: pip install 'advmdp\[routing\]'"
+    ):
         topology_from("gabriel/10/1")
 
 
@@ -707,7 +710,7 @@ def test_the_example_prints_its_table_and_draws_its_picture(
     way = ("--topology", "sndlib/polska", "--source", "Gdansk", "--destination", "Krakow", "--hops")
     run(monkeypatch, *way, "4", "--out", tmp_path / "flow.png")
     printed = capsys.readouterr().out
-    assert "Regret of an episode: 1 seeds of 20 episodes" in printed
+    assert "Paid an episode, in ms for delays: 1 seeds of 20 episodes" in printed
     assert "Gdansk to Krakow, sndlib/polska, 4 hops, delay" in printed
     assert all(world in printed for world in ("links obey", "links fail", "rivals alternate", "rivals answer"))
     assert "nan" not in printed
@@ -754,7 +757,7 @@ def test_the_example_takes_a_file_and_the_worst_of_its_costs(
 
 
 def rows_of_the_page(table: int) -> dict[str, list[str]]:
-    """Of the page's first table of numbers, 1,000 episodes, or of its second, 10,000."""
+    """Of the tables of that part: what was paid in 1,000 episodes, its regret, and the regret of 10,000."""
     section = PAGE.read_text().partition("## Measured")[2].partition("\n## ")[0]
     tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
     rows = [line.strip("| ").split(" | ") for line in tables[table].splitlines()[2:]]
@@ -763,7 +766,7 @@ def rows_of_the_page(table: int) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "table", "episodes", "seeds", "columns"),
-    [("FollowLeader", 0, 1000, 5, 3), ("ReplayLast", 0, 1000, 5, 3), ("ReplayLast", 1, 10_000, 3, 1)],
+    [("FollowLeader", 1, 1000, 5, 3), ("ReplayLast", 1, 1000, 5, 3), ("ReplayLast", 2, 10_000, 3, 1)],
 )
 def test_the_numbers_of_the_page_are_those_of_its_commands(
     name: str, table: int, episodes: int, seeds: int, columns: int
@@ -795,7 +798,11 @@ def test_the_page_says_who_wins_where() -> None:
     told = "ReplayLast, told how often links fail"
     assert regret[told, "links fail"] < 0.0
     assert regret[told, "rivals alternate"] > 0.3
-    assert set(rows_of_the_page(0)) == {name.partition(" (")[0] for name, _ in regret}
+    paid = {key: float(values[0]) for key, values in compared.paid.items()}
+    for world in found:
+        assert paid["SelfTuning", world] < min(paid["Uniform", world], paid["ReplayLast", world] + 0.1)
+    assert paid["last delay, pooled", "links fail"] < 0.9 * paid["ReplayLast", "links fail"]
+    assert set(rows_of_the_page(0)) <= {name.partition(" (")[0] for name, _ in regret}
 
 
 def test_the_page_shows_what_its_code_prints(
@@ -827,3 +834,71 @@ def test_the_errors_shown_on_the_page_are_those_raised(wrong: dict[str, Any]) ->
     with pytest.raises(am.InputError) as caught:
         make_scenario("routing", **wrong)
     assert f"{caught.value}\n" in PAGE.read_text()
+
+
+def triangle_rates(tmp_path: Path, text: str) -> Any:
+    (tmp_path / "rates.csv").write_text(text)
+    net = graph_of([("a", "b", {}), ("b", "c", {}), ("a", "c", {})])
+    return make_scenario("routing", topology=net, source="a", destination="c", failures=tmp_path / "rates.csv")
+
+
+LINKS = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("a", "c")]
+RATES = "from,to,loss,deflection\n" + "".join(f"{x},{y},{0.01 * k},0.125\n" for k, (x, y) in enumerate(LINKS))
+
+
+def test_measured_failures_are_the_probabilities_of_the_world(tmp_path: Path) -> None:
+    made = triangle_rates(tmp_path, RATES)
+    sk, P = made.mdp.skeleton, made.mdp.transition
+    first = next(p for p in range(sk.num_pairs) if sk.action_names[p] == "c" and sk.state_names[0] == "0 a")
+    row = P[sk.transition_ptr[first] : sk.transition_ptr[first + 1]]
+    assert sorted(row) == pytest.approx(sorted([1.0 - 0.04 - 0.125, 0.125, 0.04]))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("from,to\na,b\n", "no column of rates"),
+        ("from,to,los\na,b,0\n", "column 'los'; expected from, to, loss, deflection"),
+        ("from,to,loss\na,b,2\n", "line 2, column loss: '2'"),
+        ("from,to,loss\na,b,0.6\n", "line 2: rates of 0.6 and .*; expected a packet that arrives"),
+        ("from,to,loss\na,b,0.1\na,b,0.1\n", "line 3: a -> b for a second time"),
+        ("from,to,loss\na,b,0.1\n", "no row for"),
+        ("from,to,loss\na,x,0.1\n", "no node 'x'"),
+    ],
+)
+def test_wrong_rates_are_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(am.InputError, match=said):
+        triangle_rates(tmp_path, text)
+
+
+def test_damaged_files_of_rates_are_read_or_refused(tmp_path: Path) -> None:
+    rng, read = np.random.default_rng(1), 0
+    made = triangle_rates(tmp_path, RATES)
+    needed, given = np.unique(made.link[made.link >= 0]), np.full(len(made.topology.links), 0.1)
+    for _ in range(1000):
+        (tmp_path / "rates.csv").write_bytes(damaged(RATES.encode(), rng))
+        try:
+            loss, deflection = rates_from_file(tmp_path / "rates.csv", made.topology, needed, given, given)
+        except am.InputError:
+            continue
+        read += 1
+        assert ((loss >= 0.0) & (deflection >= 0.0) & (loss + deflection <= 0.5)).all()
+    assert read > 10
+
+
+def test_a_file_can_be_played_again_from_its_beginning(tmp_path: Path) -> None:
+    net, file = graph_of([("a", "b", {}), ("b", "c", {}), ("a", "c", {})]), tmp_path / "costs.csv"
+    ways = [(x, y) for x in "abc" for y in "abc" if x != y]
+    rows = [f"{t},{x},{y},{(t + k) % 5 / 5}" for t in range(3) for k, (x, y) in enumerate(ways)]
+    file.write_text("\n".join(["time,from,to,delay", *rows]))
+    options = {"topology": net, "source": "a", "destination": "c", "file": file}
+    once, again = make_scenario("routing", **options), make_scenario("routing", **options, cycle=True)
+    assert (once.episodes, again.episodes) == (3, None)
+    losses = again.losses_from(0)
+    assert losses.block(0, 3).tobytes() == once.losses_from(0).block(0, 3).tobytes()
+    assert (
+        losses.block(2, 8).tobytes()
+        == np.concatenate([losses.block(2, 3), losses.block(0, 3), losses.block(0, 2)]).tobytes()
+    )
+    with pytest.raises(am.InputError, match="cycle: 1; expected true or false"):
+        make_scenario("routing", **options, cycle=1)

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import advmdp as am
+from advmdp.confidence import Kinds
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.scenarios import SCENARIOS, Scenario, make_scenario, scenario_parameters
-from advmdp.scenarios.battery import generated_prices, prices_from_csv
+from advmdp.scenarios.battery import best_schedule, generated_prices, prices_from_csv
 from advmdp.scenarios.comparing import OnTheMean, compare, shown
 from advmdp.scenarios.inventory import COSTS, costs_from_csv, generated_costs
+from advmdp.scenarios.rules import Recent, Smoothed, Told
+from tests.helpers.damage import damaged
 
 BOTH: list[tuple[str, dict[str, Any]]] = [
     ("battery", {}),
@@ -71,6 +74,20 @@ def test_rows_sum_to_one_and_everything_has_a_name(name: str, parameters: dict[s
     assert sk.state_names is not None
     assert sk.action_names is not None
     assert (mdp.transition > 0.0).all()
+
+
+@scenarios
+def test_rows_of_one_kind_are_alike(name: str, parameters: dict[str, Any]) -> None:
+    """The same distribution in battery and inventory; in a network the same roles, with probabilities that differ."""
+    scenario = make_scenario(name, **parameters)
+    kinds, P = Kinds.of(scenario.mdp.skeleton, scenario.kinds), scenario.mdp.transition
+    assert kinds.kind.max() + 1 <= 0.2 * len(kinds.kind)
+    spread = max(np.ptp(P[kinds.slot == slot]) for slot in range(kinds.slot.max() + 1))
+    assert spread < (0.4 if name == "routing" else 1e-12)
+    learner = scenario.learner()
+    assert learner.kinds == list(scenario.kinds)
+    assert learner.criterion == scenario.criterion
+    assert scenario.learner(guarantee=True, horizon=10).kinds is None
 
 
 def test_what_is_possible_is_said() -> None:
@@ -540,6 +557,8 @@ def test_a_comparison_is_of_regret_in_money_and_of_another_criterion_as_it_is() 
             stock.money(g.comparator.value, 10) / 10 if criterion is None else g.comparator.value / 10 for g in games
         ]
         np.testing.assert_allclose(found.best["ReplayLast", "a shop"], paid, rtol=1e-6)
+        spent = [stock.money(g.total_loss, 10) / 10 if criterion is None else g.total_loss / 10 for g in games]
+        np.testing.assert_allclose(found.paid["ReplayLast", "a shop"], spent, rtol=1e-6)
         assert found.last["ReplayLast", "a shop"].total_loss == games[-1].total_loss
 
 
@@ -574,3 +593,105 @@ def test_a_learner_for_one_loss_is_shown_the_mean_of_several() -> None:
         np.testing.assert_array_equal(shown_both.policy, shown_mean.policy)
     assert not np.array_equal(shown_mean.policy, am.uniform_policy(sk))
     assert shown_both.episode == 5
+
+
+# Prices that are known, prices that are missing, prices with heavy tails; rules of thumb.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_schedule_is_the_best_of_all(seed: int) -> None:
+    hours, capacity, eff = 4, 2, 0.9
+    prices = np.random.default_rng(seed).normal(20.0, 30.0, hours)
+    best = best_schedule(prices, capacity=capacity, efficiency=eff)
+    found = []
+    for wishes in product((-1, 0, 1), repeat=hours):
+        levels = np.cumsum((1, *wishes))
+        if levels.min() >= 0 and levels.max() <= capacity:
+            wish = dict(enumerate(wishes))
+            _, bill = battery_day(
+                lambda hour, level, wish=wish: wish[hour], prices[:, None], (True,) * hours, capacity, 1, eff
+            )
+            found.append(-bill[0])
+    assert best.earned == pytest.approx(max(found))
+    moves = [{"charge": 1, "hold": 0, "discharge": -1}[order] for order in best.orders]
+    assert list(best.levels) == np.cumsum([1, *moves]).tolist()
+    assert best_schedule(prices, capacity=capacity, failure=0.3).earned <= best.earned
+
+
+@pytest.mark.parametrize("prices", [[], [[1.0]], [1.0, float("nan")], [float("inf")]])
+def test_a_schedule_needs_a_price_for_each_hour(prices: Any) -> None:
+    with pytest.raises(am.InputError, match="prices: "):
+        best_schedule(prices)
+
+
+def test_missing_prices_are_filled_from_the_day_before_if_that_is_wanted(tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text("day,hour,price\nmo,0,\nmo,1,5\ntu,0,2\ntu,1,n/a\nwe,0,4\n")
+    with pytest.raises(am.InputError, match="line 2, column price: nothing"):
+        prices_from_csv(file, 2)
+    found = prices_from_csv(file, 2, fill=True)
+    assert (found.scale * found.values[:, :, 0]).tolist() == [[2.0, 5.0], [2.0, 5.0], [4.0, 5.0]]
+    file.write_text("day,hour,price\nmo,0,1\ntu,0,2\n")
+    with pytest.raises(am.InputError, match="no price for day mo, hour 1; expected .* or fill=True"):
+        prices_from_csv(file, 2)
+    with pytest.raises(am.InputError, match="no price on any day, hour 1"):
+        prices_from_csv(file, 2, fill=True)
+    with pytest.raises(am.InputError, match="fill: 1; expected true or false"):
+        prices_from_csv(file, 2, fill=1)
+
+
+@pytest.mark.parametrize("fill", [False, True])
+def test_damaged_files_of_prices_are_read_or_refused(tmp_path: Path, fill: bool) -> None:
+    rng, file = np.random.default_rng(5), tmp_path / "prices.csv"
+    lines = [f"{d},{h},{rng.pareto(1.2) * 30:.2f},{rng.normal(30, 9):.1f}" for d in range(6) for h in range(3)]
+    whole = "\n".join(["day,hour,north,south", *lines, ""]).encode()
+    read = 0
+    for _ in range(1000):
+        file.write_bytes(damaged(whole, rng))
+        try:
+            found = prices_from_csv(file, 3, fill=fill)
+        except am.InputError:
+            continue
+        read += 1
+        assert np.abs(found.values).max() <= 1.0
+    assert read > 10
+
+
+def test_prices_with_heavy_tails_persist_and_are_pure() -> None:
+    prices = generated_prices(3, tail=300.0)(0, 2000)
+    assert prices.max() > 50 * np.median(prices)
+    daily = np.log(prices.max(axis=1)[:, 0])
+    assert np.corrcoef(daily[1:], daily[:-1])[0, 1] > 0.6
+    assert generated_prices(3, tail=300.0)(70, 75).tobytes() == prices[70:75].tobytes()
+    with pytest.raises(am.InputError, match="tail: 0.5; expected a number, 1 or more"):
+        make_scenario("battery", tail=0.5)
+
+
+def test_the_rules_respond_to_what_they_say(tmp_path: Path) -> None:
+    stock = make_scenario("inventory", days=2, most=2)
+    sk, rng = stock.mdp.skeleton, np.random.default_rng(0)
+    losses = [rng.random(sk.num_transitions) for _ in range(9)]
+    recent, one, replay = Recent(sk, kinds=stock.kinds, episodes=3), Recent(sk, episodes=1), am.ReplayLast(sk)
+    total = am.FollowLeader(sk, kinds=stock.kinds)
+    for loss in losses:
+        path = stock.mdp.sample(am.uniform_policy(sk), rng)
+        for learner in (recent, one, replay):
+            learner.update(path, loss)
+        total.update(path, loss)
+        assert one.policy.tobytes() == replay.policy.tobytes()
+    state = total.state()
+    state["loss"] = losses[6] + losses[7] + losses[8]
+    assert recent.state()["visits"].tolist() == state["visits"].tolist()
+    assert np.allclose(recent.state()["loss"], state["loss"])
+    copied = Recent(sk, kinds=stock.kinds, episodes=3)
+    copied.take_over(recent.state(), recent.episode)
+    copied.episode = recent.episode
+    for learner in (recent, copied):
+        learner.update(path, losses[0])
+    assert recent.policy.tobytes() == copied.policy.tobytes()
+    told, smoothed = Told(stock.mdp), Smoothed(sk)
+    for learner in (told, smoothed):
+        learner.update(path, losses[0])
+    assert np.array_equal(told.policy, am.best_response(stock.mdp, losses[0])[0])
+    smoothed.update(path, losses[1])
+    assert np.allclose(smoothed.state()["loss"], 0.9 * losses[0] + losses[1])

@@ -1,156 +1,205 @@
-"""The command line, thin: each command reads its options and calls the library."""
+"""The command line, thin: each command reads its options and calls the library.
 
+Whoever asks for help waits for little more than this file: what a command needs is imported when it runs.
+"""
+
+import argparse
 import gc
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-from rich.console import Console
-from rich.markup import escape
+from typing import TYPE_CHECKING, Any
 
 from advmdp import __version__
+from advmdp.cli.parsing import Parser, at_least
 from advmdp.core.errors import AdvMDPError, InputError
 
 if TYPE_CHECKING:
     from advmdp.experiments.engines.local import Engine
 
-
-class EngineName(StrEnum):
-    """Who plays the runs of an experiment."""
-
-    local = "local"
-    ray = "ray"
-
-
-class Group(StrEnum):
-    """What an experiment is made of."""
-
-    learners = "learners"
-    worlds = "worlds"
-    scenarios = "scenarios"
-    losses = "losses"
-    criteria = "criteria"
+ENGINES = ("local", "ray")
+"""Who plays the runs of an experiment."""
+GROUPS = ("learners", "worlds", "scenarios", "losses", "criteria")
+"""What an experiment is made of."""
+SHELLS = ("bash", "zsh", "fish")
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Learning to act when costs change arbitrarily and the dynamics are unknown.",
-)
-
-
-@contextmanager
-def _told_plainly() -> Iterator[None]:
-    """Errors of ours are for people: one line and exit code 1, no traceback."""
+def app(words: Sequence[str] | None = None) -> int:
+    """Run the command line, by default that of this process.  Its exit code; help and misuse raise ``SystemExit``."""
     try:
-        yield
-    except (AdvMDPError, OSError) as error:  # such as a file that may not be read
+        try:
+            return _run(sys.argv[1:] if words is None else list(words))
+        finally:
+            gc.freeze()  # the process ends: half a second is saved if no one looks for garbage in all that was imported
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # no one reads on: advmdp list | head -1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would try once more, and complain
+        return 1
+    except (AdvMDPError, OSError) as error:  # errors of ours, or a file that may not be read: one line, no traceback
+        from rich.console import Console
+        from rich.markup import escape
+
         Console(stderr=True).print(f"[red]error[/]: {escape(str(error))}", soft_wrap=True)
-        raise typer.Exit(1) from None
-    finally:
-        gc.freeze()  # the process ends: half a second is saved if no one looks for garbage in all that was imported
+        return 1
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"advmdp {__version__}")
-        raise typer.Exit
+def _run(words: list[str]) -> int:
+    parser = make_parser()
+    if "_ADVMDP_COMPLETE" in os.environ:
+        from advmdp.cli import completion
+
+        completion.answer(parser, os.environ)
+        return 0
+    if not words:
+        parser.print_help()
+        return 2
+    options = vars(parser.parse_args(words))
+    return 0 if options.pop("command")(**options) else 1
 
 
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Options that come before the command."""
+def make_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(
+        prog="advmdp",
+        usage="advmdp [OPTIONS] COMMAND ...",
+        description="Learning to act when costs change arbitrarily and the dynamics are unknown.",
+        epilog="advmdp COMMAND --help shows the options of a command, and an example.",
+    )
+    parser.add_argument("--version", action="version", version=f"advmdp {__version__}", help="Show the version.")
+    for option, what in (
+        ("--install-completion", "Teach your shell to complete words: bash, zsh or fish."),
+        ("--show-completion", "Show the script that teaches it."),
+    ):
+        parser.add_argument(
+            option, action=_Completion, nargs="?", choices=SHELLS, metavar="SHELL", help=what, default=argparse.SUPPRESS
+        )
+    for add in (_add_demo, _add_verify, _add_run, _add_report, _add_list):
+        add(parser)
+    return parser
 
 
-@app.command(epilog="Example:  advmdp demo --episodes 500 --seed 3 --out /tmp/look")
-def demo(
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes each player plays.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Fixes the world and the losses; same seed, same numbers.")] = 0,
-    out: Annotated[Path, typer.Option(help="The folder for results, picture and report.")] = Path("advmdp-demo"),
-) -> None:
-    """UC-O-REPS among its rivals, on losses that react to the player: exact regret, a picture, and a report."""
+class _Completion(argparse.Action):
+    """Installs or shows the script, for the shell that is named or else the user's, and ends."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        from advmdp.cli import completion
+
+        shell = values or completion.shell_of_user()
+        if not shell:
+            raise argparse.ArgumentError(self, f"a shell that is not known; expected one of {', '.join(SHELLS)}")
+        print(completion.SCRIPTS[shell] if option == "--show-completion" else completion.install(shell))
+        parser.exit()
+
+
+def _add_demo(parser: Parser) -> None:
+    command = parser.add_command("demo", demo, "[OPTIONS]", "advmdp demo --episodes 500 --seed 3 --out /tmp/look")
+    add = command.add_argument
+    add("--episodes", type=at_least(1), default=1000, metavar="N", help="How many episodes each player plays.")
+    add(
+        "--seed",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="Fixes the world and the losses; same seed, same numbers.",
+    )
+    add("--out", default="advmdp-demo", metavar="FOLDER", help="The folder for results and pages.")
+
+
+def demo(episodes: int, seed: int, out: str) -> bool:
+    """Show what is paid: routing on a real network, and learners on losses of every kind; tables, and a report."""
+    from pathlib import Path
+
+    from rich.console import Console
+
     from advmdp.cli.demo import run
 
-    with _told_plainly():
-        if not run(out, episodes, seed, Console()):
-            raise typer.Exit(1)
+    return run(Path(out), episodes, seed, Console())
 
 
-@app.command(epilog="Example:  advmdp verify --episodes 20000 --runs 200")
-def verify(
-    episodes: Annotated[int, typer.Option(min=5000, help="T of Theorems 5.1 to 5.3; the most for other learners.")] = 10
-    ** 6,
-    runs: Annotated[int, typer.Option(min=1, help="How many runs a probability is measured on.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Fixes losses and trajectories; same seed, same rows.")] = 0,
-) -> None:
+def _add_verify(parser: Parser) -> None:
+    command = parser.add_command("verify", verify, "[OPTIONS]", "advmdp verify --episodes 20000 --runs 200")
+    add = command.add_argument
+    most = "T of Theorems 5.1 to 5.3; the most for other learners."
+    add("--episodes", type=at_least(5000), default=10**6, metavar="N", help=most)
+    add("--runs", type=at_least(1), default=1000, metavar="N", help="How many runs a probability is measured on.")
+    add("--seed", type=at_least(0), default=0, metavar="N", help="Fixes losses and trajectories; same seed, same rows.")
+
+
+def verify(episodes: int, runs: int, seed: int) -> bool:
     """The paper's theorems and every learner's guarantee, each checked on live runs; exit code 1 if one fails."""
+    from rich.console import Console
+
     from advmdp.verify.paper import run
 
-    with _told_plainly():
-        if not run(Console(), episodes, runs, seed):
-            raise typer.Exit(1)
+    return run(Console(), episodes, runs, seed)
 
 
-@app.command(
-    epilog="Example:  advmdp run spec.toml -o runs/first -j 2;  to go on:  advmdp run spec.toml -o runs/first --resume"
-)
+def _add_run(parser: Parser) -> None:
+    usage = "SPEC --out FOLDER [OPTIONS]"
+    example = "advmdp run spec.toml -o runs/first -j 2\nTo go on: advmdp run spec.toml -o runs/first --resume"
+    add = parser.add_command("run", run, usage, example).add_argument
+    add("spec", metavar="SPEC", help="The experiment, in TOML; 'advmdp list' names what it can be made of.")
+    add("-o", "--out", required=True, metavar="FOLDER", help="The folder for the results.")
+    add(
+        "-j", "--jobs", type=at_least(1), metavar="N",
+        help="How many runs at once: 1, or all that a cluster has cores for.",
+    )  # fmt: skip
+    add("--resume", action="store_true", help="Keep what is finished, go on with the rest.")
+    add(
+        "--engine", choices=ENGINES, default="local", metavar="ENGINE",
+        help="Who plays: processes of this machine (local), or a Ray cluster (ray).",
+    )  # fmt: skip
+    add("--address", help="Of the Ray cluster; a local one is started without it.")
+    add("--fail-fast", action="store_true", help="Stop at the first run that fails.")
+    add("--dry-run", action="store_true", help="Say what would run, how long, and how much disk.")
+    add(
+        "--checkpoint-every", type=at_least(0, float), default=20.0, metavar="SECONDS",
+        help="Seconds between checkpoints of a run.",
+    )  # fmt: skip
+    add(
+        "--allow-import", action="append", default=[], metavar="MODULE",
+        help="A module whose code the spec may name; it runs with your rights. As often as needed.",
+    )  # fmt: skip
+
+
 def run(
-    spec: Annotated[Path, typer.Argument(help="The experiment, in TOML; 'advmdp list' names what it can be made of.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")],
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="How many runs at once: 1, or all that a cluster has cores for."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Keep what is finished, go on with the rest.")] = False,
-    engine: Annotated[
-        EngineName, typer.Option(help="Who plays: processes of this machine, or a Ray cluster.")
-    ] = EngineName.local,
-    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; a local one is started without it.")] = None,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run, how long, and how much disk.")
-    ] = False,
-    checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints of a run.")] = 20.0,
-    allow_import: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULE", help="A module whose code the spec may name; it runs with your rights."),
-    ] = None,
-) -> None:
+    spec: str, out: str, jobs: int | None, resume: bool, engine: str, address: str | None, fail_fast: bool,
+    dry_run: bool, checkpoint_every: float, allow_import: list[str],
+) -> bool:  # fmt: skip
     """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
-    with _told_plainly():
-        if address is not None and engine is not EngineName.ray:
-            raise InputError("--address", address, "--engine ray with it")
-        if dry_run:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    if address is not None and engine != "ray":
+        raise InputError("--address", address, "--engine ray with it")
+    if dry_run:
+        from advmdp.experiments import command
+
+        command.plan(Path(spec), Path(out), jobs or 1, allow_import, Console())
+        return True
+    from advmdp.experiments.engines.local import remembered, unswept
+
+    with remembered() as stop_if_asked, _opened(engine, address, jobs) as opened:
+        with unswept():
             from advmdp.experiments import command
 
-            command.plan(spec, out, jobs or 1, allow_import or (), Console())
-            return
-        from advmdp.experiments.engines.local import remembered, unswept
-
-        with remembered() as stop_if_asked, _opened(engine, address, jobs) as opened:
-            with unswept():
-                from advmdp.experiments import command
-
-            stop_if_asked()
-            good = command.play(
-                spec, out, jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=opened,
-                checkpoint_seconds=checkpoint_every, allow_import=allow_import or (), console=Console(stderr=True),
-            )  # fmt: skip
-        if not good:
-            raise typer.Exit(1)
+        stop_if_asked()
+        return command.play(
+            Path(spec), Path(out), jobs=jobs or 1, resume=resume, fail_fast=fail_fast, engine=opened,
+            checkpoint_seconds=checkpoint_every, allow_import=allow_import, console=Console(stderr=True),
+        )  # fmt: skip
 
 
 @contextmanager
-def _opened(engine: EngineName, address: str | None, jobs: int | None) -> "Iterator[Engine]":
+def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Engine]":
     """The engine; processes of this machine start before all else, and import the library while this one does."""
-    if engine is EngineName.local:
+    if engine == "local":
         from advmdp.experiments.engines.local import processes
 
         with processes(jobs or 1) as play_all:
@@ -161,26 +210,37 @@ def _opened(engine: EngineName, address: str | None, jobs: int | None) -> "Itera
         yield make_engine(address, jobs)
 
 
-@app.command(epilog="Example:  advmdp report runs/first -o first.html")
-def report(
-    folder: Annotated[Path, typer.Argument(help="The folder that 'advmdp run' filled.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file; report.html in the folder unless said.")
-    ] = None,
-) -> None:
+def _add_report(parser: Parser) -> None:
+    command = parser.add_command("report", report, "FOLDER [OPTIONS]", "advmdp report runs/first -o first.html")
+    command.add_argument("folder", metavar="FOLDER", help="The folder that 'advmdp run' filled.")
+    command.add_argument("-o", "--out", metavar="FILE", help="The file; report.html in the folder unless said.")
+
+
+def report(folder: str, out: str | None) -> bool:
     """One self-contained HTML file: who won and how sure that is, curves, flow, certificates, how to reproduce it."""
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.markup import escape
+
     from advmdp.experiments.report import write_report
 
-    with _told_plainly():
-        Console().print(f"[bold]{escape(str(write_report(folder, out)))}[/]", soft_wrap=True)
+    written = write_report(Path(folder), None if out is None else Path(out))
+    Console().print(f"[bold]{escape(str(written))}[/]", soft_wrap=True)
+    return True
 
 
-@app.command("list", epilog="Example:  advmdp list learners")
-def list_(
-    what: Annotated[Group | None, typer.Argument(help="Of these only, with their parameters.")] = None,
-) -> None:
+def _add_list(parser: Parser) -> None:
+    command = parser.add_command("list", list_, "[GROUP]", "advmdp list learners")
+    what = f"Of these only, with their parameters: {', '.join(GROUPS)}."
+    command.add_argument("what", nargs="?", choices=GROUPS, metavar="GROUP", help=what)
+
+
+def list_(what: str | None) -> bool:
     """What an experiment can be made of, with one line each."""
-    from advmdp.experiments import command
+    from rich.console import Console
 
-    with _told_plainly():
-        command.catalogue(what, Console())
+    from advmdp.experiments import catalogue
+
+    catalogue.show(what, Console())
+    return True

@@ -1,107 +1,112 @@
-"""The demonstration: UC-O-REPS among its rivals, on losses that react to the player, from a spec to a report.
+"""The demonstration: routing that does not flap on a real network, and losses of every kind, with what was paid.
 
-What was played most in the last episode costs most in the next.  Whoever repeats what was best yesterday, or what was
-best so far, is punished for it; so is whoever takes the losses for independent draws.  It is an experiment like any
-other: the same spec, store and report as ``advmdp run`` and ``advmdp report`` make.
+1. Every demand of a network is a player, and links get slower as others use them. Whoever follows the last delay
+   flaps; SelfTuning settles near the equilibrium, untouched.
+2. Five kinds of losses, the same for all players: each simple rule fails somewhere, SelfTuning nowhere. It is an
+   experiment like any other: the same spec, store and report as ``advmdp run`` and ``advmdp report`` make.
 """
 
 import os
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from advmdp import losses, plot
-from advmdp.core.errors import InputError
+from advmdp.core.errors import InputError, MissingPackageError
 from advmdp.experiments.report import write_report
 from advmdp.experiments.results import Results
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.spec import Spec, checked_spec
 from advmdp.experiments.store import INDEX
-from advmdp.learners import bounds
-from advmdp.model.mdp import MDP
-from advmdp.model.occupancy import best_response, occupancy
-from advmdp.model.policy import uniform_policy
 
-LAYERS, ACTIONS, CONCENTRATION = [1, 5, 5, 5, 5, 1], 4, 0.3
-SEEDS = 5
+LAYERS, ACTIONS, SEEDS = [1, 4, 6, 4, 1], 3, 3
+LOSSES: dict[str, dict[str, Any]] = {
+    "noise": {"kind": "stochastic"},
+    "switch rarely": {"kind": "switching", "period": 100},
+    "alternate": {"kind": "seasonal", "period": 2},
+    "days of a week": {"kind": "seasonal", "period": 7},
+    "drift": {"kind": "drifting", "period": 50},
+}
+PLAYERS = {
+    "SelfTuning": {"name": "SelfTuning"},
+    "UC-O-REPS": {"name": "UCOREPS"},
+    "last best": {"name": "ReplayLast"},
+    "best so far": {"name": "FollowLeader"},
+    "random": {"name": "Uniform"},
+}
 
 
-def world(seed: int) -> MDP:
-    """Five steps, five states a layer, four actions."""
-    return MDP.random(layers=LAYERS, actions=ACTIONS, seed=seed, concentration=CONCENTRATION)
+def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
+    """Play both parts into the folder ``out``; tables to ``console``, with the paths of the pages."""
+    spec = make_spec(episodes, seed)
+    if (out / INDEX).exists() and Results(out).name != spec.name:
+        raise InputError(f"{out}", f"the experiment {Results(out).name!r} is there", "another folder")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}", "a file", "a folder, or a name for one")
+    out.mkdir(parents=True, exist_ok=True)
+    pages = show_congestion(out / "congestion.html", seed, console)
+    jobs = min(2, len(os.sched_getaffinity(0)))
+    summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
+    console.print(losses_table(Results(out), episodes))
+    console.print("In each row all players meet the same losses; less paid is better, bold is the least.")
+    pages["The report"] = write_report(out)
+    for what, path in pages.items():
+        console.print(f"{what}, in a browser: [bold]{escape(str(path))}[/]", soft_wrap=True)
+    return summary.good
+
+
+def show_congestion(page: Path, seed: int, console: Console) -> dict[str, Path]:
+    """The first part: a table, and a page to step through; or what to install for it."""
+    try:
+        from advmdp.cli.demo_routing import congestion, routes_table, write_congestion_report
+
+        course = congestion(seed, console)
+    except MissingPackageError:
+        console.print("Without its first part, routing on a real network: pip install 'advmdp\\[routing]' brings it.\n")
+        return {}
+    console.print(routes_table(course))
+    console.print("Nobody is told the demands or what others do. SelfTuning has nothing to tune.\n")
+    return {"Step through the network": write_congestion_report(course, page)}
 
 
 def make_spec(episodes: int, seed: int) -> Spec:
-    """The experiment; only O-REPS is told the probabilities, and only UOB-REPS is shown no more than its path."""
-    eta = 5.0 * bounds.eta(world(seed).skeleton, episodes)
-    learners: list[dict[str, Any]] = [
-        {"name": "UCOREPS", "label": "UC-O-REPS", "eta": eta, "confidence_scale": 0.2, "successors": "possible"},
-        {"name": "OREPS", "label": "O-REPS (knows P)"},
-        {"name": "UOBREPS", "label": "UOB-REPS (bandit)", "confidence_scale": 0.1},
-        {"name": "FPOP"},
-        {"name": "UCRL2", "confidence_scale": 0.1},
-        {"name": "FollowLeader", "label": "best so far"},
-        {"name": "ReplayLast", "label": "yesterday's best"},
-        {"name": "Uniform", "label": "at random"},
-    ]
-    shape = {"layers": LAYERS, "actions": ACTIONS, "concentration": CONCENTRATION, "seed": seed}
+    """The experiment of the second part."""
     table = {
-        "name": "losses that react to the player",
-        "worlds": [{"kind": "random", **shape}],
-        "losses": [{"kind": "adaptive", "strength": 0.8}],
-        "learners": learners,
+        "name": "every kind of loss",
+        "worlds": [{"kind": "random", "layers": LAYERS, "actions": ACTIONS, "seed": seed}],
+        "losses": list(LOSSES.values()),
+        "learners": [{**player, "label": label} for label, player in PLAYERS.items()],
         "horizons": [episodes],
         "seeds": list(range(seed, seed + SEEDS)),
     }
     return checked_spec(table, "demo", Path())
 
 
-def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
-    """Play it into the folder ``out``; the table to ``console``, with the paths of the report and of a picture."""
-    mdp, spec = world(seed), make_spec(episodes, seed)
-    if (out / INDEX).exists() and Results(out).name != spec.name:
-        raise InputError(f"{out}", f"the experiment {Results(out).name!r} is there", "another folder")
-    console.print(f"[bold]A world the player must cross again and again[/]: {mdp}")
-    jobs = min(2, len(os.sched_getaffinity(0)))
-    summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
-    console.print(_table(Results(out), episodes))
-    console.print("The losses answer to each player, so each has a best fixed policy of its own: compare regrets.")
-    for what, path in (
-        ("Where the probability goes", draw(mdp, seed, out)),
-        ("The report, to open in a browser", write_report(out)),
-    ):
-        console.print(f"{what}: [bold]{escape(str(path))}[/]", soft_wrap=True)
-    return summary.good
+def losses_table(results: Results, episodes: int) -> Table:
+    """What each player paid per episode, a row for each kind of loss; last, how far each is above the least at worst.
 
-
-def _table(results: Results, episodes: int) -> Table:
-    table = Table(title=f"Losses that react: {episodes:,} episodes, mean of {SEEDS} seeds, exact; paid per episode")
-    table.add_column("learner", no_wrap=True)
-    for column in ("paid", "best fixed", "regret", "95% interval"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in results.table().iter_rows(named=True):
-        each = (f"{row['loss'] / episodes:.3f}", f"{row['comparator'] / episodes:.3f}")
-        table.add_row(row["label"], *each, f"{row['regret']:+,.0f}", f"{row['low']:+,.0f} to {row['high']:+,.0f}")
+    100% is what choosing at random pays.
+    """
+    worst: dict[str, float] = {}
+    table = Table(title=f"Paid per episode: {episodes:,} episodes, mean of {SEEDS} seeds, exact")
+    table.add_column("losses", no_wrap=True)
+    for label in PLAYERS:
+        table.add_column(label, justify="right", no_wrap=True)
+    paid = results.runs.group_by("losses", "label").agg(pl.col("loss").mean() / episodes)
+    known = {(losses, label): loss for losses, label, loss in paid.iter_rows()}
+    for said, losses in zip(LOSSES, results.settings["losses"].unique(maintain_order=True), strict=True):
+        row = [known.get((losses, label)) for label in PLAYERS]
+        least = min((value for value in row if value is not None), default=None)
+        cells = ["-" if value is None else f"{value:.2f}" for value in row]
+        bold = [f"[bold]{cell}[/]" if value == least else cell for cell, value in zip(cells, row, strict=True)]
+        table.add_row(said, *bold)
+        if least is not None and row[-1] is not None and row[-1] > least:
+            for label, value in zip(PLAYERS, row, strict=True):
+                excess = 0.0 if value is None else (value - least) / (row[-1] - least)
+                worst[label] = max(worst.get(label, 0.0), excess)
+    table.add_section()
+    table.add_row("worst excess", *(f"{worst.get(label, 0.0):.0%}" for label in PLAYERS))
     return table
-
-
-def draw(mdp: MDP, seed: int, out: Path) -> Path:
-    """Flow of the uniform against the best fixed policy, under the mean of stochastic losses, as a PNG file."""
-    import matplotlib.pyplot as plt
-
-    sk = mdp.skeleton
-    loss = losses.Stochastic(sk, seed=seed).means
-    best, _ = best_response(mdp, loss)
-    figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
-    for ax, policy, title in zip(axes, (uniform_policy(sk), best), ("at random", "best fixed policy"), strict=True):
-        q = occupancy(mdp, policy)
-        plot.flow(sk, q, loss, ax=ax).set_title(f"{title}: expected loss {q @ loss:.2f}")
-    scale = plt.cm.ScalarMappable(cmap="coolwarm")
-    figure.colorbar(scale, ax=axes, label="loss of a step", shrink=0.8)
-    path = out / "flow.png"
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return path

@@ -1,20 +1,39 @@
 """Confidence sets for unknown dynamics: the sets, the counters they come from, and their radii."""
 
-from advmdp.confidence.counts import Counts, count_path, tally
-from advmdp.confidence.radii import bernstein_set, l1_set
+from advmdp.confidence.counts import Counts
+from advmdp.confidence.pooling import Kinds
+from advmdp.confidence.radii import (
+    CHOICES,
+    INSIDE_THE_PAPERS,
+    Confidence,
+    bernstein_set,
+    chernoff_set,
+    confidence_set,
+    kinds_for,
+    l1_set,
+    pointwise_set,
+    weissman_set,
+)
 from advmdp.confidence.sets import FREE, ROUNDING, Box, L1Ball, Point, RowSet, RowSets
 
 __all__ = [
+    "CHOICES",
     "FREE",
+    "INSIDE_THE_PAPERS",
     "ROUNDING",
     "Box",
+    "Confidence",
     "Counts",
+    "Kinds",
     "L1Ball",
     "Point",
     "RowSet",
     "RowSets",
     "bernstein_set",
-    "count_path",
+    "chernoff_set",
+    "confidence_set",
+    "kinds_for",
     "l1_set",
-    "tally",
+    "pointwise_set",
+    "weissman_set",
 ]

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray
-from advmdp.core.compiling import compiled
 from advmdp.model.skeleton import Skeleton
 
 Integers = NDArray[np.int64]
@@ -29,30 +28,3 @@ class Counts:
         """Pbar, a row of zeros where a pair was never visited."""
         visits: FloatArray = np.maximum(1.0, self.visits)
         return np.divide(self.seen, sk.over_transitions(visits))
-
-
-@compiled
-def count_path(
-    visits: Integers, new_visits: Integers, new_seen: Integers, pairs: Integers, transitions: Integers
-) -> bool:
-    """Count the pairs and transitions of a trajectory; whether one of its pairs has doubled its visits."""
-    over = False
-    for k in range(len(pairs)):
-        new_visits[pairs[k]] += 1
-        new_seen[transitions[k]] += 1
-        over = over or new_visits[pairs[k]] >= max(1, visits[pairs[k]])
-    return over
-
-
-@compiled
-def tally(
-    transition_ptr: Integers, visits: Integers, seen: Integers, estimate: FloatArray, pairs: Integers,
-    transitions: Integers,
-) -> None:  # fmt: skip
-    """Count a trajectory, and bring Pbar up to date at once, for learners without epochs."""
-    for k in range(len(pairs)):
-        p = pairs[k]
-        visits[p] += 1
-        seen[transitions[k]] += 1
-        for i in range(transition_ptr[p], transition_ptr[p + 1]):
-            estimate[i] = seen[i] / visits[p]

@@ -1,15 +1,106 @@
 """Confidence sets made of counters: how far estimates may be from the truth.
 
-Pbar = M / max(1, N),   epsilon(x, a) = sqrt(2 S ln(T|X||A|/delta) / max(1, N)),  S = |X_{k+1}| or fewer,
-epsilon(x'|x, a) = 2 sqrt(Pbar u / max(1, N-1)) + 14 u / (3 max(1, N-1)),  u = ln(T|X||A|/delta)
+Pbar = M / max(1, N), S successors are possible, and u = ln(T|X||A|/delta), with N (N + 1) for T without a horizon.
+
+"l1", the paper's (Lemma 4.1).  |P - Pbar|_1 <= epsilon for all pairs and N, with probability 1 - delta:
+
+    epsilon = sqrt(2 S u / max(1, N)),  S = |X_{k+1}|, or the possible successors
+
+"weissman", tighter, with the same probability.  For sets A of successors, |P - Pbar|_1 = 2 max_A (P(A) - Pbar(A)), and
+Hoeffding's inequality for each of the 2^S - 2 sets that matter gives P[|P - Pbar|_1 >= e] <= (2^S - 2) exp(-N e^2 / 2)
+(Weissman et al. 2003), of which the paper's radius is a crude solution.  Solved exactly,
+
+    epsilon = sqrt(2 b),   b = (ln(2^S - 2) + u) / N,   0 for S = 1
+
+It is never above the paper's: S u - ln(2^S - 2) - u >= 0 is u >= ln(2^S - 2) / (S - 1), which is at most ln(6) / 2 (at
+S = 3), and u > ln 4, since |X| >= 4 where a pair has two successors.  The centre is the same, so the set is contained
+in the paper's, and every theorem about that one holds of it.
+
+"chernoff", tighter again, with the same probability: Chernoff's inequality for each of the same sets.  With U(x) >= x
+the solution of kl(x, U) = b, P(A) <= U(Pbar(A)) for all A, so
+
+    epsilon = 2 max_A U(Pbar(A)) - Pbar(A)  <=  2 max of U(x) - x over x in [0, r],   r = min(1/2, 1 - max Pbar)
+
+for no A has Pbar(A) between 1 - max Pbar and max Pbar, and U(x) - x is larger at x than at 1 - x for x <= 1/2.  (The
+derivative of kl(x, x + t) by t is t / ((x + t)(1 - x - t)), which is no less at 1 - x.)  U is concave, as kl is jointly
+convex: if U(x) - x does not yet fall at r, its maximum is there.  Otherwise U(x) - x <= sqrt(b / 2) (Pinsker) is used,
+which is Weissman's radius.  So this set is contained in Weissman's; where one successor is likely it is far smaller:
+2 (1 - exp(-b)), of order 1 / N, as long as no other has been seen.
+
+"bernstein" bounds each probability on its own, with probability 1 - 4 delta (Jin et al. 2020):
+
+    epsilon(x'|x, a) = 2 sqrt(Pbar u / max(1, N - 1)) + 14 u / (3 max(1, N - 1))
+
+"pointwise" is what works, and promises nothing for all rows at once: no union over pairs and times, no constant.
+epsilon is the expected deviation of the estimate, entry by entry, with a uniform prior that counts as one visit:
+
+    epsilon = sum over x' of sqrt(p~ (1 - p~) / N),   p~ = (n + 1/S) / (N + 1)
+
+Where pairs are of one kind, the others of the kind count as m visits (:mod:`advmdp.confidence.pooling`):
+
+    centre = (n + m pooled) / (N + m)
+    epsilon = sum over x' of sqrt(p~ (1 - p~) / (N + m)),   p~ = (n + m pooled + 1/S) / (N + m + 1)
 """
 
+from typing import Literal, get_args
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence.counts import Counts
-from advmdp.confidence.sets import Box, L1Ball
+from advmdp.confidence.pooling import Kinds
+from advmdp.confidence.sets import FREE, Box, L1Ball, RowSet
 from advmdp.core.arrays import FloatArray
+from advmdp.core.errors import InputError
 from advmdp.model.skeleton import Skeleton
+
+Confidence = Literal["l1", "weissman", "chernoff", "bernstein", "pointwise"]
+CHOICES: tuple[str, ...] = get_args(Confidence)
+INSIDE_THE_PAPERS = ("l1", "weissman", "chernoff")
+"""Sets that hold P with probability 1 - delta and are contained in the paper's: its theorems hold of them."""
+
+NEWTON_STEPS = 8
+BEYOND = 8.0
+"""At such a b next to nothing is known: U(x) is 1 to three digits."""
+TINY = 1e-300
+"""In the place of a probability of 0, where its logarithm is asked for."""
+
+
+def confidence_set(
+    name: str,
+    sk: Skeleton,
+    counts: Counts,
+    horizon: int | None,
+    delta: float,
+    scale: float = 1.0,
+    kinds: Kinds | None = None,
+    possible: bool = False,
+) -> RowSet:
+    """The set of that name, one of :data:`CHOICES`, around what was counted.
+
+    ``horizon`` is T, or None for sets that hold for all times at once.  ``scale`` multiplies radii and widths.
+    ``kinds`` is for "pointwise"; ``possible``, which S to count, is for "l1": the others count possible successors.
+    """
+    if name == "pointwise":
+        return pointwise_set(sk, counts, scale, kinds)
+    visits = np.maximum(1.0, counts.visits)
+    times = visits * (visits + 1.0) if horizon is None else float(horizon)
+    log_term = np.log(times * sk.num_states * sk.num_actions / delta)
+    if name == "l1":
+        return l1_set(sk, counts, log_term, scale, possible)
+    make = {"weissman": weissman_set, "chernoff": chernoff_set, "bernstein": bernstein_set}
+    if name not in make:
+        raise InputError("confidence", f"{name!r}", f"one of {', '.join(CHOICES)}")
+    return make[name](sk, counts, log_term, scale)
+
+
+def kinds_for(name: str, sk: Skeleton, labels: ArrayLike | None) -> Kinds | None:
+    """The kinds of pairs that these labels declare, checked, for sets of that name."""
+    if labels is None:
+        return None
+    if name != "pointwise":
+        raise InputError("kinds", f"labels, with confidence={name!r}", "confidence='pointwise', which pools")
+    return Kinds.of(sk, labels)
 
 
 def l1_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float, possible: bool) -> L1Ball:
@@ -19,6 +110,22 @@ def l1_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: fl
     return L1Ball(counts.center(sk), radius)
 
 
+def weissman_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float) -> L1Ball:
+    """Weissman's inequality solved for the radius, times ``scale``."""
+    b, single = _exponents(sk, counts, log_term)
+    radius = np.where(single, 0.0, scale * np.sqrt(2.0 * b))
+    return L1Ball(_known_where_single(sk, counts, single), radius)
+
+
+def chernoff_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float) -> L1Ball:
+    """Chernoff's inequality for every set of successors; radii times ``scale``."""
+    b, single = _exponents(sk, counts, log_term)
+    center = _known_where_single(sk, counts, single)
+    largest = np.maximum.reduceat(center, sk.transition_ptr[:-1])
+    radius = np.minimum(2.0 * largest_excess(np.minimum(0.5, 1.0 - largest), b), np.sqrt(2.0 * b))
+    return L1Ball(center, np.where(single, 0.0, scale * radius))
+
+
 def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float) -> Box:
     """Empirical Bernstein bounds on each probability on its own, their widths times ``scale``."""
     center, fewer = counts.center(sk), np.maximum(1, counts.visits - 1)
@@ -26,3 +133,48 @@ def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, sc
     width = scale * (2.0 * np.sqrt(center * u) + 14.0 / 3.0 * u)
     width = np.where(sk.over_transitions(counts.visits == 0), 1.0, width)
     return Box(np.maximum(0.0, center - width), np.minimum(1.0, center + width))
+
+
+def pointwise_set(sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | None = None) -> L1Ball:
+    """Expected deviations, row by row, times ``scale``; of pairs of one kind, shrunk to what they have in common."""
+    first, widths, over = sk.transition_ptr[:-1], np.diff(sk.transition_ptr), sk.over_transitions
+    known, visits = counts.seen.astype(np.float64), counts.visits.astype(np.float64)
+    if kinds is not None:
+        pooled, strength = kinds.prior(sk, counts)
+        known, visits = known + over(strength) * pooled, visits + strength
+    likely = (known + over(1.0 / widths)) / over(visits + 1.0)  # p~
+    tried, single = visits > 0.0, widths == 1
+    visits = np.where(tried, visits, 1.0)
+    spread = np.add.reduceat(np.sqrt(likely * (1.0 - likely)), first) / np.sqrt(visits)
+    center = np.where(over(single), 1.0, known / over(visits))
+    return L1Ball(center, np.where(single, 0.0, np.where(tried, scale * spread, FREE)))
+
+
+def largest_excess(r: FloatArray, b: FloatArray) -> FloatArray:
+    """max of U(x) - x over x in [0, r], kl(x, U) = b, or a little more; r is at most 1/2.
+
+    Newton's steps for kl(r, r + t) = b, which is convex in t, come from above: they stop at no less than the root.
+    """
+    r, b, beyond = np.maximum(r, TINY), np.minimum(b, BEYOND), b > BEYOND
+    entropy = -r * np.log(r) - (1.0 - r) * np.log1p(-r)
+    pinsker = np.sqrt(b / 2.0)
+    t = np.minimum(pinsker, b + np.sqrt(b * b + 2.0 * r * b))  # kl(r, r + t) is at least 2 t^2, and t^2 / (2 (r + t))
+    t = np.minimum(t, 1.0 - r - np.exp(-(b + entropy) / (1.0 - r)))  # and -(1 - r) ln(1 - r - t) - entropy
+    for _ in range(NEWTON_STEPS):
+        excess = -r * np.log1p(t / r) - (1.0 - r) * np.log1p(-t / (1.0 - r)) - b
+        t = t - excess * (r + t) * (1.0 - r - t) / t
+    falls = np.log((r + t) * (1.0 - r)) - np.log(r * (1.0 - r - t)) < t / ((r + t) * (1.0 - r - t))
+    return np.where(beyond, 1.0, np.where(falls, pinsker, t))
+
+
+def _exponents(sk: Skeleton, counts: Counts, log_term: FloatArray | float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """b = (ln(2^S - 2) + u) / N, and which pairs have S = 1."""
+    widths = np.diff(sk.transition_ptr)
+    single = widths == 1
+    log_sets = widths * np.log(2.0) + np.log1p(-np.exp2(1.0 - np.where(single, 2, widths)))  # 2^S itself overflows
+    return (log_sets + log_term) / np.maximum(1, counts.visits), single
+
+
+def _known_where_single(sk: Skeleton, counts: Counts, single: NDArray[np.bool_]) -> FloatArray:
+    """Pbar; and 1 where a pair has one successor, visited or not."""
+    return np.where(sk.over_transitions(single), 1.0, counts.center(sk))

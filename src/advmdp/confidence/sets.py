@@ -93,6 +93,8 @@ class L1Ball(RowSet):
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
         center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
         radius = np.where(visited, np.where(radius < SMALLEST, 0.0, np.minimum(radius, FREE)), FREE)
+        # A pair with one successor has one row. Nothing must hold it there, and a point would cost the projection time.
+        radius = np.where((radius == 0.0) & (np.diff(sk.transition_ptr) == 1), FREE, radius)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
     def some(self, sk: Skeleton) -> FloatArray:

@@ -7,10 +7,9 @@ no error but voids a promise is an :class:`AdvMDPWarning`.
 
 import os
 import sys
-from pathlib import Path
 from warnings import warn
 
-PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+PACKAGE = f"{os.path.dirname(os.path.dirname(__file__))}{os.sep}"
 
 
 class AdvMDPError(Exception):
@@ -52,6 +51,14 @@ class ProjectionError(AdvMDPError):
 
 class EmptySetError(ProjectionError, InputError):
     """A projection onto nothing: the rows of a pair have no place, or no path through the layers is possible."""
+
+
+class MissingPackageError(InputError, ImportError):
+    """A package that an optional part of this library needs; it says which extra brings it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(package, "it is not installed", f"it: pip install 'advmdp[{extra}]'")
+        self.args = (package, extra)  # what a copy in another process is made from
 
 
 class CheckpointError(InputError):

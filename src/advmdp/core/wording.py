@@ -1,5 +1,8 @@
 """Numbers and counts as people read them."""
 
+from collections.abc import Sequence
+from math import ceil, floor, isfinite, log10
+
 
 def number(value: float | None) -> str:
     """Three digits or more, thousands apart; a dash for nothing."""
@@ -10,6 +13,23 @@ def number(value: float | None) -> str:
         return f"{value:.2e}"
     whole = abs(value - round(value)) <= 1e-9 * size
     return f"{value:,.0f}" if size >= 100.0 or whole else f"{value:#.3g}"
+
+
+def apart(values: Sequence[float | None]) -> list[str]:
+    """Numbers of one column, all with as many decimals as tell the lowest two apart; three digits at least."""
+    there = sorted({value for value in values if value is not None and isfinite(value)})
+    largest = max((abs(value) for value in there), default=0.0)
+    if largest == 0.0 or largest >= 1e9 or largest < 1e-3:
+        return [number(value) for value in values]
+    decimals = 2 - floor(log10(largest))
+    if len(there) > 1 and (gap := there[1] - there[0]) > 0.0:
+        decimals = max(decimals, min(1 + ceil(-log10(gap) - 1e-6), 6 - floor(log10(largest))))
+    return ["–" if value is None else f"{value:z,.{min(6, max(0, decimals))}f}" for value in values]
+
+
+def amount(value: float | None, unit: str = "loss") -> str:
+    """A number in its unit; that of plain losses goes without saying."""
+    return number(value) if unit == "loss" else f"{number(value)} {unit}"
 
 
 def exact(value: object) -> str:

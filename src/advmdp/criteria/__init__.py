@@ -16,9 +16,21 @@ evaluates: a compiled loop calls nothing in Python and finds the same bits.  In 
 alpha = c = 1.
 """
 
-from advmdp.criteria.tabled import Criterion, Risk, TotalLoss, WeightedSum, WorstCase, criterion_from
-from advmdp.criteria.terms import KINDS, RISK, RISK_LEMMA, TOTAL, WORST, evaluate_terms
-from advmdp.criteria.written import Composite, CvxpyCriterion, FunctionCriterion
+from advmdp.criteria.built_in import (
+    KINDS,
+    RISK,
+    RISK_LEMMA,
+    TOTAL,
+    WORST,
+    Criterion,
+    Risk,
+    TotalLoss,
+    WeightedSum,
+    WorstCase,
+    criterion_from,
+)
+from advmdp.criteria.custom import Composite, CvxpyCriterion, FunctionCriterion
+from advmdp.criteria.kernels.terms import evaluate as evaluate_terms
 
 __all__ = [
     "KINDS",

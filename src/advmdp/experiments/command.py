@@ -1,9 +1,7 @@
-"""What ``advmdp run`` and ``advmdp list`` say: a plan, a summary, a catalogue."""
+"""What ``advmdp run`` says: a plan, a summary."""
 
-import inspect
 import signal
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
@@ -11,26 +9,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from advmdp.core.errors import InputError
-from advmdp.core.wording import plural
+from advmdp.core.wording import apart, number, plural
 from advmdp.experiments.engines.local import Engine
+from advmdp.experiments.findings import MEANING, REACTING, setting_name
+from advmdp.experiments.results import LOSS, SETTING, Results
 from advmdp.experiments.runner import check, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
-from advmdp.experiments.spec import PARTS, read_spec
+from advmdp.experiments.spec import read_spec
 from advmdp.experiments.store import Store
-from advmdp.learners.parameters import parameter_names
-from advmdp.learners.registry import LEARNERS
-from advmdp.scenarios import SCENARIOS, scenario_parameters
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "learners": tuple(LEARNERS),
-    "worlds": tuple(PARTS["worlds"]),
-    "scenarios": tuple(SCENARIOS),
-    "losses": tuple(PARTS["losses"]),
-    "criteria": tuple(PARTS["criterion"]),
-}
-"""What an experiment is made of: learners, scenarios, and the kinds that the tables of a spec may have."""
-TABLES = {"worlds": "worlds", "losses": "losses", "criteria": "criterion"}
-"""Where in a spec these kinds stand."""
+MOST_SETTINGS = 6
+"""Of which the end of a run says what was paid."""
 
 
 def plan(path: Path, out: Path, jobs: int, allow_import: Sequence[str], console: Console) -> None:
@@ -84,74 +73,37 @@ def play(
         console.print(f"left untouched in {escape(str(out))}/runs: {left} of another spec")
     if skipped := summary.unfinished - len(summary.failed):
         console.print(f"{plural(skipped, 'run')} not come to; the same command with --resume plays what is missing")
+    try:
+        _say_paid(Results(out), console)
+    except InputError as error:  # a file of an earlier run was damaged, which is no fault of this one
+        console.print(f"[red]not read[/]: {escape(str(error))}", soft_wrap=True)
     for folder, why in summary.failed.items():
         console.print(f"[red]failed[/]: {escape(folder)}: {escape(why)} (traceback.txt there)", soft_wrap=True)
     return summary.good
 
 
-def catalogue(what: str | None, console: Console) -> None:
-    """What there is, one line each; of one group, with its parameters."""
-    if what is not None and what not in GROUPS:
-        raise InputError("list", f"{what!r}", f"one of {', '.join(GROUPS)}")
-    if what is not None:
-        tables = {"learners": _learners, "scenarios": _scenarios}
-        console.print(tables[what]() if what in tables else _parts(what))
-        return
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for group, names in GROUPS.items():
-        table.add_row(f"[bold]{group}[/]")
-        for name in names:
-            table.add_row(f"  {name}", _first_line(_documented(group, name)))
-    console.print(table)
-    console.print("\n[bold]advmdp list GROUP[/] shows the parameters")
-
-
-def _learners() -> Table:
-    table = Table(title="learners", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 1, 0))
-    widths = {"name": len("FollowLeader"), "sees": len("full or"), "parameters": len("confidence_scale,")}
-    for column in ("name", "what it is", "knows", "sees", "criteria", "parameters"):
-        table.add_column(column, width=widths.get(column))  # so that names are never cut
-    for name, kind in LEARNERS.items():
-        takes = ", ".join(parameter_names(kind))
-        table.add_row(name, _first_line(kind), kind.knows, kind.sees, kind.optimises, takes)
-    return table
-
-
-def _scenarios() -> Table:
-    table = Table(title="scenarios", title_justify="left")
-    for column in ("name", "what it is", "parameters"):
-        table.add_column(column)
-    for name in SCENARIOS:
-        shown = (f"{key} = {value!r}" for key, value in scenario_parameters(name).items())
-        table.add_row(name, _first_line(_documented("scenarios", name)), escape(", ".join(shown)))
-    return table
-
-
-def _parts(group: str) -> Table:
-    table = Table(title=group, title_justify="left")
-    for column in ("kind", "what it is", "fields"):
-        table.add_column(column)
-    for kind, part in PARTS[TABLES[group]].items():
-        known = {name: field for name, field in part.model_fields.items() if name not in ("kind", "digest")}
-        shown = (name if field.is_required() else f"{name} = {_value(field.default)}" for name, field in known.items())
-        table.add_row(kind, _first_line(part), escape(", ".join(shown)))
-    return table
-
-
-def _value(default: object) -> str:
-    """As one would write it; what is left open has no way to be written."""
-    return "open" if default is None else repr(default)
-
-
-def _documented(group: str, name: str) -> object:
-    """What says in its first line what the thing is."""
-    if group == "learners":
-        return LEARNERS[name]
-    return import_module(SCENARIOS[name]) if group == "scenarios" else PARTS[TABLES[group]][name]
-
-
-def _first_line(kind: object) -> str:
-    return escape((inspect.getdoc(kind) or "").split("\n")[0].rstrip(".").replace("``", ""))
+def _say_paid(results: Results, console: Console) -> None:
+    """What each learner paid, who paid least first; of the first settings only, if there are many."""
+    table = results.table()
+    for key, rows in list(table.group_by(SETTING, maintain_order=True))[:MOST_SETTINGS]:
+        unit = "" if rows["unit"][0] == LOSS else f", in {rows['unit'][0]}"
+        shown = Table(
+            title=escape(f"{setting_name(results, key)}{unit}"), title_justify="left", box=None, pad_edge=False
+        )
+        shown.add_column("learner")
+        for column in ("paid", "per episode", "regret"):
+            shown.add_column(column, justify="right")
+        paid, each = apart(rows["paid"].to_list()), apart((rows["paid"] / rows["horizon"]).to_list())
+        for label, total, one, regret in zip(rows["label"], paid, each, rows["regret"], strict=True):
+            shown.add_row(escape(label), total, one, number(regret))
+        console.print(shown)
+    if len(table):
+        rest = max(0, len(results.settings) - MOST_SETTINGS)
+        console.print(f"Means over seeds. {MEANING}", highlight=False)
+        if table["reacts"].any():
+            console.print(REACTING, highlight=False)
+        if rest:
+            console.print(f"{plural(rest, 'more setting')}: advmdp report shows them all", highlight=False)
 
 
 def _span(seconds: float) -> str:

@@ -1,11 +1,11 @@
-"""What an experiment shows, in sentences: who has the least regret, by how much, and how sure that is."""
+"""What an experiment shows, in sentences: who paid least, by how much, and how sure that is; regret comes second."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
-from advmdp.core.wording import number, plural
+from advmdp.core.wording import amount, number, plural
 from advmdp.experiments.results import SETTING, Results
 
 SMALL = 0.05
@@ -14,6 +14,12 @@ SAME = 1e-12
 """Differences below this share of the loss are rounding."""
 ENOUGH = 10
 """With fewer seeds, bootstrap intervals are too narrow to be trusted."""
+MEANING = "Regret is what a learner paid above the best fixed policy on the losses that it met."
+"""What regret compares; wherever regret is shown, this is said."""
+REACTING = (
+    "Losses that react are different for every learner: its regret compares it with the best fixed policy on the "
+    "losses that it provoked. So learners are compared by what they paid, never by regret."
+)
 
 
 def findings(
@@ -53,30 +59,41 @@ def _shared_seeds(runs: pl.DataFrame) -> list[int]:
 def _headline(winners: list[tuple[str, bool]]) -> str:
     """Who wins most often."""
     if len({name for name, _ in winners}) == 1 and all(clear for _, clear in winners):
-        return f"{winners[0][0]} clearly has the least regret in all {len(winners)} settings."
+        return f"{winners[0][0]} clearly paid least in all {len(winners)} settings."
     counts = {name: sum(one == name for one, _ in winners) for name, _ in winners}
     said = []
     for name in sorted(counts, key=lambda one: -counts[one]):
         clear = sum(sure for one, sure in winners if one == name)
         how = "clearly" if clear == counts[name] else f"clearly in {clear}" if clear else "never clearly"
         said.append(f"{name} in {counts[name]} of {len(winners)} ({how})")
-    return f"The least regret by setting: {', '.join(said)}."
+    return f"Who paid least, by setting: {', '.join(said)}."
 
 
 def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[str, bool, str]:
     """The winner of a setting, whether it is one for sure, and the sentences."""
     best = rows.row(0, named=True)
     name, seeds = best["label"], best["seeds"]
-    between = f" ({level:.0%} interval {_ends(best['low'], best['high'])})" if best["low"] is not None else ""
     over = f"on average over {plural(seeds, 'seed')}" if seeds > 1 else "with its only seed"
-    said = f"has the least regret, {number(best['regret'])} {over}{between}."
+    between = f" ({level:.0%} interval {_ends(best['paid_low'], best['paid_high'])})" if seeds > 1 else ""
+    total = amount(best["paid"], best["unit"])
+    paid = f"{total} {over}{between}, {number(best['paid'] / best['horizon'])} an episode."
+    after = f"{_regret(best)}{_doubt(best)}"
     if len(rows) == 1:
-        return name, False, f"{name} is the only learner: regret {number(best['regret'])} {over}{between}."
-    said += _doubt(best)
+        return name, False, f"{name} is the only learner: it paid {paid} {after}"
     ahead = {other: found for other in rows["label"][1:] if (found := _ahead(compared, name, other))}
-    text = f"{name} {said} {_margin(rows.row(1, named=True), ahead)} {_how_sure(ahead)}"
+    margin = _margin(rows.row(1, named=True), ahead)
+    text = f"{name} paid the least: {paid} {margin} {_how_sure(ahead)} {after}"
     clear = bool(ahead) and all(low is not None and low > 0.0 and n >= ENOUGH for _, low, _, _, n in ahead.values())
     return name, clear, text
+
+
+def _regret(row: dict[str, Any]) -> str:
+    """The winner's regret, and what it compares with."""
+    losses = "the losses that it provoked" if row["reacts"] else "the same losses"
+    more = "more" if row["regret"] >= 0.0 else "less"
+    size, best = amount(abs(row["regret"]), row["unit"]), number(row["comparator"])
+    than = f"{more} than the {best} that the best fixed policy would have paid on {losses}"
+    return f"Its regret is {number(row['regret'])}: it paid {size} {than}."
 
 
 def _doubt(row: dict[str, Any]) -> str:
@@ -102,19 +119,19 @@ def _ahead(compared: pl.DataFrame, name: str, other: str) -> Ahead | None:
     return None
 
 
-def _margin(second: dict[str, object], ahead: dict[str, Ahead]) -> str:
+def _margin(second: dict[str, Any], ahead: dict[str, Ahead]) -> str:
     """By how much it is ahead of the next."""
     other = str(second["label"])
     if other not in ahead:
         return f"{other} is next, but the two share no seed."
     by, low, high, won, seeds = ahead[other]
-    regret = second["regret"]
-    if abs(by) <= SAME * abs(float(str(second["loss"]))):
-        return f"{other} has the same."
-    share = f" ({by / regret:.0%})" if isinstance(regret, float) and regret > by > 0.0 else ""
+    paid, unit = float(second["paid"]), str(second["unit"])
+    if abs(by) <= SAME * (abs(paid) + abs(float(second["loss"]))):
+        return f"{other} paid the same."
+    share = f" ({by / paid:.1%})" if paid > by > 0.0 else ""
     between = f" (interval {_ends(low, high)})" if low is not None and high is not None else ""
     times = f"{won * seeds:g} of {plural(seeds, 'seed')}"
-    return f"That is {number(by)}{share} less than {other}, which is next{between}, and less on {times}."
+    return f"That is {amount(by, unit)}{share} less than {other}, which is next{between}, and less on {times}."
 
 
 def _how_sure(ahead: dict[str, Ahead]) -> str:

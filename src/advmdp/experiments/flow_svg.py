@@ -11,6 +11,8 @@ from advmdp.plot.flows import GAP, bands, bars
 WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
 STEP = 90
 """The least width of a step: pictures of many steps are wider."""
+MOST_MARKS = 12
+"""Layers above which only the first and the last are numbered."""
 
 
 def flow_svg(
@@ -55,3 +57,26 @@ def _ribbon(x0: int, y0: float, x1: int, y1: float, width: float) -> str:
 def shared_flow(one: FloatArray, other: FloatArray, steps: int) -> float:
     """The fraction of the flow, over all steps, that goes through the same transitions."""
     return float(np.minimum(one, other).sum()) / steps
+
+
+def layer_marks(layers: Sequence[int]) -> str:
+    """The numbers of the layers, below a picture; of many only the ends."""
+    shown = range(len(layers)) if len(layers) <= MOST_MARKS else (0, len(layers) - 1)
+    marks = "".join(f"<span>{'layer ' if k == 0 else ''}{k}</span>" for k in shown)
+    return f'<div class="layers" aria-hidden="true">{marks}</div>'
+
+
+def flow_legend() -> str:
+    """What the parts of such a picture are."""
+    bar = '<svg class="flow" viewBox="0 0 40 20" aria-hidden="true"><path class="states" d="M16 1h8v18h-8z"/></svg>'
+    band = _ribbon(0, 3, 40, 7, 10)
+    ours, theirs = (
+        f'<svg class="flow {style}" viewBox="0 0 40 20" aria-hidden="true"><g class="bands">{band}</g></svg>'
+        for style in ("k0", "best")
+    )
+    return (
+        f'<ul class="legend"><li>{bar} a state, as tall as it is likely to be visited</li>'
+        f"<li>{ours} the flow between two states under a learner, in its colour</li>"
+        f"<li>{theirs} the same under the best fixed policy</li>"
+        "<li>Flow below 0.1% is left out.</li></ul>"
+    )

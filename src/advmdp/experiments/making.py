@@ -50,6 +50,17 @@ class World:
     own_losses: Callable[[int], Losses] | None = None
     """seed -> losses."""
     own_criterion: Criterion | None = None
+    units: "Units | None" = None
+    """Those of its own losses."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a loss of the game is in the units of the problem: ``scale`` * loss + ``offset`` for each episode."""
+
+    name: str
+    scale: float
+    offset: float
 
 
 def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> World:
@@ -71,7 +82,8 @@ def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
     if isinstance(world, ScenarioWorld):
         file = {} if world.file is None else {"file": unchanged(world)}
         found = make_scenario(world.name, **world.parameters, **file)
-        return World(found.mdp, found.losses_from, found.criterion)
+        units = Units(found.unit, float(found.scale), float(found.offset))
+        return World(found.mdp, found.losses_from, found.criterion, units)
     if isinstance(world, GymnasiumWorld):
         return _environment(world, allow_import)
     return World(_expanded(world))
@@ -99,6 +111,12 @@ def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -
     if isinstance(criterion, RiskSpec):
         return Risk(criterion.alpha, criterion.c, reading=criterion.reading)
     return WorstCase() if isinstance(criterion, WorstCaseSpec) else TotalLoss()
+
+
+def make_units(world: World, losses: LossesSpec, criterion: Criterion) -> Units | None:
+    """The units of what is paid, where they are known: of a world's own losses, by its own criterion."""
+    own = isinstance(losses, OwnLosses) and criterion == (world.own_criterion or TotalLoss())
+    return world.units if own else None
 
 
 def packages_of(world: WorldSpec) -> dict[str, str]:
@@ -147,4 +165,6 @@ def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
     from advmdp.model.gymnasium_tables import make_environment
 
     model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
-    return World(model.mdp, lambda seed: model.losses)
+    # What was paid is the return with its sign turned; where all rewards are zero there is nothing to scale.
+    units = Units("negative reward", float(model.scale), -float(model.offset)) if model.scale > 0.0 else None
+    return World(model.mdp, lambda seed: model.losses, units=units)

@@ -1,8 +1,9 @@
 """An experiment as one HTML file that needs nothing else: no network, no server, no library.
 
-What it says first is made from :meth:`Results.comparisons`: who has the least regret, by how much, and how sure
-that is.  The curves are drawn by some 190 lines of JavaScript of our own (page/page.js) into SVG: a five-hundredth
-of the size of a plotting library, and its colours follow the reader's light or dark mode.  Its content security
+What it says first is made from :meth:`Results.comparisons`: who paid least, by how much, and how sure that is.  Regret
+comes second, and wherever it stands, the page says what it compares with.  The curves are drawn by some 220 lines of
+JavaScript of our own (page/page.js) into SVG: a five-hundredth of the size of a plotting library, and its colours
+follow the reader's light or dark mode.  Its content security
 policy forbids every request, and every script but that one; all text that comes from a spec or a run is escaped.
 """
 
@@ -18,11 +19,13 @@ from urllib.parse import quote
 import polars as pl
 
 from advmdp.core.files import path_of, write_bytes
-from advmdp.core.wording import exact, number, plural
-from advmdp.experiments.findings import findings, setting_name
-from advmdp.experiments.flow_svg import flow_svg, shared_flow
-from advmdp.experiments.results import SETTING, Results
+from advmdp.core.wording import apart, exact, number, plural
+from advmdp.experiments.findings import MEANING, REACTING, findings, setting_name
+from advmdp.experiments.flow_svg import flow_legend, flow_svg, layer_marks, shared_flow
+from advmdp.experiments.results import LOSS, SETTING, Results, in_units
 from advmdp.experiments.toml_text import toml_text
+from advmdp.experiments.weights_svg import weights_svg
+from advmdp.plot.shares import mixtures, shares
 from advmdp.web.pages import row as row_of
 from advmdp.web.pages import table as table_of
 from advmdp.web.pages import whole_page
@@ -32,11 +35,15 @@ LEVEL = 0.95
 MOST_FLOW = 3_000_000
 """Characters of pictures of flow: the rest is left out, and said to be."""
 LONG = 12
-"""Layers of a world above which its two pictures stand one above the other."""
+"""Layers of a world above which its pictures stand one above the other."""
+MOST_PICTURES = 3
+"""Of flow, in a setting."""
 MOST_FINDINGS = 6
 """Settings that the summary speaks of at once; the others unfold."""
 MEASURES = (
-    ("regret", "regret", "Cumulative loss minus that of the best fixed policy in hindsight."),
+    ("above", "paid above the least", "What was paid so far above what the learner paid that paid least in the end."),
+    ("each", "paid per episode", "What an episode has cost on average so far."),
+    ("regret", "regret", MEANING),
     ("regret_online", "R^ON", "The part of the regret that is due to not knowing the losses."),
     ("regret_approximation", "R^APP", "The part of the regret that is due to not knowing the dynamics."),
     ("epochs", "epochs", "How many epochs have begun."),
@@ -64,7 +71,8 @@ def report(results: Results) -> str:
         controls=_controls(results),
         final=_final(results, table),
         pairs=_pairs(results, table),
-        flows="".join(_flows(results)),
+        weights=_weights(results),
+        flows="".join(_flows(results, table)),
         certificates=_certificates(table),
         runs=_runs(results),
         manifest=_manifest(results),
@@ -103,7 +111,9 @@ def _summary(results: Results, table: pl.DataFrame) -> str:
         shown = f"<summary>{plural(len(rest), 'more setting')}</summary>"
         found += f'<details>{shown}<ul class="findings">{"".join(rest)}</ul></details>'
     clearly = f"Clearly: the {LEVEL:.0%} interval of the lead over every other is above 0, with 10 seeds or more. "
-    note = f"{headline and clearly}Intervals are about seeds; other worlds and losses may differ by more."
+    reacting = f"{REACTING} " if table["reacts"].any() else ""
+    seeds = "Intervals are about seeds; other worlds and losses may differ by more."
+    note = f"{MEANING} {reacting}{headline and clearly}{seeds}"
     return f'{headline and f"<p>{headline}</p>"}{found}<p class="note">{note}</p>'
 
 
@@ -131,8 +141,11 @@ def _controls(results: Results) -> str:
 <fieldset><legend>Axes</legend>
 <label><input type="radio" name="scale" id="linear" checked> linear</label>
 <label><input type="radio" name="scale" id="log"> logarithmic</label></fieldset>
-<label><input type="checkbox" id="guide" checked> √T</label>
-<label><input type="checkbox" id="bound"> guaranteed bound</label>
+<fieldset><legend>Range</legend>
+<label><input type="radio" name="range" id="best" checked> the best</label>
+<label><input type="radio" name="range" id="all"> all</label></fieldset>
+<label data-only="regret"><input type="checkbox" id="guide" checked> √T</label>
+<label data-only="regret"><input type="checkbox" id="bound"> guaranteed bound</label>
 <fieldset id="learners"><legend>Learners</legend>{learners}</fieldset>"""
 
 
@@ -141,18 +154,33 @@ def _look(i: int) -> str:
 
 
 def _final(results: Results, table: pl.DataFrame) -> str:
-    head = ["learner", "seeds", "regret", "95% interval", "an episode", "loss", "best fixed", "bound", "epochs"]
+    head = ["learner", "paid", "95% interval", "per episode", "regret", "95% interval", "best fixed", "bound", "seeds"]
     parts = []
     for i, key, rows in _by_setting(results, table):
+        paid, each = apart(rows["paid"].to_list()), apart((rows["paid"] / rows["horizon"]).to_list())
         body = []
-        for row in rows.iter_rows(named=True):
-            interval = f"{number(row['low'])} to {number(row['high'])}" if row["low"] is not None else "one seed"
-            cells = [row["seeds"], number(row["regret"]), interval, number(row["regret"] / row["horizon"])]
-            cells += [number(row[name]) for name in ("loss", "comparator", "bound", "epochs")]
+        for row, total, one in zip(rows.iter_rows(named=True), paid, each, strict=True):
+            cells = [total, _interval(row["paid_low"], row["paid_high"]), one]
+            cells += [number(row["regret"]), _interval(row["low"], row["high"])]
+            cells += [number(row["comparator"]), number(row["bound"]), row["seeds"]]
             body.append(row_of(_learner(results, row["label"]), cells))
-        parts.append(table_of(head, body, setting_name(results, key), i))
-    note = "Means over seeds, the least regret first. The bound is what the learner guarantees, where it does."
+        parts.append(table_of(head, body, f"{setting_name(results, key)}{_unit(rows)}", i))
+    note = (
+        f"Means over seeds; who paid least comes first. {MEANING} Best fixed is what that policy would have paid. "
+        "The bound is what the learner guarantees of its regret, where it does."
+    )
+    if (table["paid"] < 0.0).any():
+        note += " Below zero, something was earned."
     return "".join(parts) + f'<p class="note">{note}</p>'
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "one seed" if low is None else f"{number(low)} to {number(high)}"
+
+
+def _unit(rows: pl.DataFrame) -> str:
+    """What the amounts of a table are in, where that is not plain losses."""
+    return "" if rows["unit"][0] == LOSS else f"; amounts in {rows['unit'][0]}"
 
 
 def _pairs(results: Results, table: pl.DataFrame) -> str:
@@ -160,7 +188,7 @@ def _pairs(results: Results, table: pl.DataFrame) -> str:
     if found.is_empty():
         return "<p>There are no two learners to compare.</p>"
     ranks = {i: {label: r for r, label in enumerate(rows["label"])} for i, _, rows in _by_setting(results, table)}
-    head = ["less regret", "than", "by", "95% interval", "less on", "of"]
+    head = ["paid less", "than", "by", "95% interval", "less on", "of"]
     parts = []
     for i, key, rows in _by_setting(results, found):
         pairs = sorted(
@@ -168,12 +196,12 @@ def _pairs(results: Results, table: pl.DataFrame) -> str:
         )
         body = [row_of(_learner(results, one), cells, _learner(results, other)) for one, other, cells in pairs]
         parts.append(table_of(head, body, setting_name(results, key), i, texts=2))
-    note = "Differences of regret, seed by seed. An interval that holds 0 leaves open who is better."
+    note = "Differences of what was paid, seed by seed. An interval that holds 0 leaves open who pays less."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
 
 def _turned(row: dict[str, Any]) -> tuple[str, str, list[object]]:
-    """Who has less regret, than whom, and by how much."""
+    """Who paid less, than whom, and by how much."""
     one, other, sign, won = row["label"], row["other"], -1.0, row["won"]
     if row["difference"] > 0.0:
         one, other, sign, won = other, one, 1.0, 1.0 - won
@@ -183,37 +211,65 @@ def _turned(row: dict[str, Any]) -> tuple[str, str, list[object]]:
     return one, other, [number(abs(row["difference"])), interval, f"{won:.0%}", plural(row["seeds"], "seed")]
 
 
-def _flows(results: Results) -> Iterator[str]:
-    """The first seed of every learner in every setting, as far as there is room."""
+def _weights(results: Results) -> str:
+    """The weights of the experts of each mixture, in every setting; nothing where there is no mixture."""
+    figures = []
+    for i, key, rows in _by_setting(results, results.curves):
+        for label in mixtures(rows):
+            own = rows.filter(label=label)
+            title = f"{label}: {setting_name(results, key)}, mean over {plural(own['seed'].n_unique(), 'seed')}"
+            figures.append(weights_svg(*shares(own), title, i))
+    if not figures:
+        return ""
+    note = (
+        "The height of a layer is the weight of an expert in the mixture that is played. Episodes are on a logarithmic "
+        "axis. Experts that never weigh much are added up as others."
+    )
+    head = '<h2 id="h-weights">Whom the mixture follows</h2>'
+    body = "".join(figures)
+    return f'<section aria-labelledby="h-weights">{head}{body}<p class="note">{note}</p></section>'
+
+
+def _flows(results: Results, table: pl.DataFrame) -> Iterator[str]:
+    """In every setting the two learners that paid least and the best fixed policy, as far as there is room."""
     room, left = MOST_FLOW, 0
     for i, _, rows in _by_setting(results, results.runs):
-        for row in rows.unique("label", keep="first", maintain_order=True).iter_rows(named=True):
-            frame = results.flow(row["folder"])
-            layers = results.manifest(row["folder"])["world"]["layers"]
-            text = "" if frame is None else _flow(row, frame, layers, _look(results.labels.index(row["label"])), i)
-            if not text or len(text) > room:
-                left += 1
-                continue
-            room -= len(text)
-            yield text
+        ranked = table.join(rows.select(SETTING).unique(), on=SETTING, maintain_order="left")["label"].to_list()
+        text = _flow(results, rows, ranked[: MOST_PICTURES - 1], i)
+        if not text or len(text) > room:
+            left += 1
+            continue
+        room -= len(text)
+        yield text
     if left:
-        yield f'<p class="note">{plural(left, "picture")} left out: too large to be one.</p>'
-    yield '<p class="note">A bar is a state, as tall as it is likely to be visited; a band is flow between two. '
-    yield "Flow below 0.1% is left out. The learned policy is the last one, the best one fixed in hindsight.</p>"
+        yield f'<p class="note">The pictures of {plural(left, "setting")} are left out: too large.</p>'
+    yield flow_legend()
 
 
-def _flow(row: dict[str, Any], frame: pl.DataFrame, layers: Sequence[int], look: str, setting: int) -> str:
-    learned, best = (frame[name].to_numpy() for name in ("q_learned", "q_best"))
-    ends = frame["state"].to_numpy(), frame["successor"].to_numpy()
-    agree = shared_flow(learned, best, len(layers) - 1)
-    title = f"{escape(row['label'])}, seed {row['seed']}"
-    pictures = [
-        f"<div><p>{name}</p>{flow_svg(layers, *ends, q, style, f'{name}: {title}')}</div>"
-        for name, q, style in (("learned", learned, look), ("best in hindsight", best, "best"))
-    ]
-    caption = f"<figcaption><strong>{title}</strong>: {agree:.0%} of the flow goes the same way.</figcaption>"
+def _flow(results: Results, rows: pl.DataFrame, labels: Sequence[str], setting: int) -> str:
+    """The last policies of these learners, and the best fixed one on the losses of the first; "" where not written."""
+    pictures: list[str] = []
+    caption = ""
+    for label in labels:
+        run = rows.filter(label=label).row(0, named=True)
+        frame, layers = results.flow(run["folder"]), results.manifest(run["folder"])["world"]["layers"]
+        if frame is None:
+            return ""
+        learned, best = (frame[name].to_numpy() for name in ("q_learned", "q_best"))
+        agree = shared_flow(learned, best, len(layers) - 1)
+        name = escape(f"{label}: last policy, seed {run['seed']}")
+        shown = [(name, learned, _look(results.labels.index(label)))]
+        if not pictures:
+            losses = f"the losses that {label} provoked" if run["reacts"] else "the same losses"
+            shown.append((escape(f"best fixed policy on {losses}"), best, "best"))
+            caption = f"{agree:.0%} of the flow of {escape(label)} goes the same way as that of the best fixed policy."
+        ends = frame["state"].to_numpy(), frame["successor"].to_numpy()
+        for said, q, style in shown:
+            svg = flow_svg(layers, *ends, q, style, said)
+            pictures.append(f"<div><p>{said}</p>{svg}{layer_marks(layers)}</div>")
     kind = "pair long" if len(layers) > LONG else "pair"  # a picture of many steps wants the whole width
-    return f'<figure class="{kind}" data-setting="{setting}">{caption}{"".join(pictures)}</figure>'
+    body = "".join(pictures)
+    return f'<figure class="{kind}" data-setting="{setting}">{body}<figcaption>{caption}</figcaption></figure>'
 
 
 def _certificates(table: pl.DataFrame) -> str:
@@ -238,28 +294,26 @@ def _certificates(table: pl.DataFrame) -> str:
 
 def _runs(results: Results) -> str:
     """Every run of the spec, what is missing first."""
-    numbers = ["regret", "loss", "comparator", "regret_online", "regret_approximation", "bound", "epochs"]
-    names = ["regret", "loss", "best fixed", "R^ON", "R^APP", "bound", "epochs"]
-    gaps = ["projection_gap", "comparator_gap"]
-    head = ["learner", "world", "losses", "episodes", "seed", *names, "projection gap", "comparator gap", "run"]
+    numbers = ["regret", "comparator", "bound", "epochs"]
+    names = ["paid", "regret", "best fixed", "bound", "epochs"]
+    head = ["learner", *names, "world", "losses", "episodes", "seed", "run"]
     body = []
     for row in results.missing.iter_rows(named=True):
         why = f"{STATES[row['state']]}{': ' if row['why'] else ''}{escape(row['why'])}"
-        body.append(f'<tr>{_which(row)}<td class="why" colspan="{len(names) + 2}">{why}</td>{_id(row)}</tr>')
-    for row in results.runs.iter_rows(named=True):
-        cells = [number(row[name]) for name in numbers] + [exact(row[name]) for name in gaps]
-        body.append(f"<tr>{_which(row)}{''.join(f'<td>{cell}</td>' for cell in cells)}{_id(row)}</tr>")
-    return table_of(head, body, f"{plural(len(body), 'run')}; a run is told by the hash at its end", texts=3)
+        body.append(_run(row, f'<td class="why" colspan="{len(names)}">{why}</td>'))
+    for row in in_units(results.runs).iter_rows(named=True):
+        unit = "" if row["unit"] == LOSS else f" {escape(row['unit'])}"
+        cells = [f"{number(row['paid'])}{unit}", *(number(row[name]) for name in numbers)]
+        body.append(_run(row, "".join(f"<td>{cell}</td>" for cell in cells)))
+    return table_of(head, body, f"{plural(len(body), 'run')}, each identified by the hash at its end")
 
 
-def _which(row: dict[str, Any]) -> str:
-    texts = "".join(f'<td class="text">{escape(row[name])}</td>' for name in ("world", "losses"))
+def _run(row: dict[str, Any], cells: str) -> str:
+    """The row of a run: who played where, what came of it, and which run it is."""
+    texts = "".join(f"<td>{escape(row[name])}</td>" for name in ("world", "losses"))
     head = f'<th scope="row" class="text">{escape(row["label"])}</th>'
-    return f"{head}{texts}<td>{row['horizon']:,}</td><td>{row['seed']}</td>"
-
-
-def _id(row: dict[str, Any]) -> str:
-    return f"<td><code>{escape(row['folder'].rpartition('-')[2])}</code></td>"
+    name = f"<td><code>{escape(row['folder'].rpartition('-')[2])}</code></td>"
+    return f"<tr>{head}{cells}{texts}<td>{row['horizon']:,}</td><td>{row['seed']}</td>{name}</tr>"
 
 
 def _manifest(results: Results) -> str:
@@ -292,20 +346,37 @@ def _data(results: Results) -> str:
     """What the curves are drawn from; < is written so that no text can end the script."""
     places = {key: i for i, key in enumerate(results.settings.rows())}
     lines: dict[tuple[int, int], dict[str, Any]] = {}
-    for column, _, _ in MEASURES:
-        bands = results.regret(LEVEL, of=column)
+    for column, bands in _bands(results):
         for (label, *key), part in bands.group_by(["label", *SETTING], maintain_order=True):
             place = places[tuple(key)], results.labels.index(str(label))
             line = lines.setdefault(place, {"setting": place[0], "learner": place[1], "bound": []})
-            line |= {"t": part["episode"].to_list(), "seeds": part["seeds"][0]}
+            line |= {"t": part["episode"].to_list()} | ({} if column == "above" else {"seeds": part["seeds"][0]})
             if part["mean"].null_count() == 0:  # learners without confidence sets have no radii
                 line[column] = [_rounded(part[name]) for name in ("mean", "low", "high")]
-    given = results.curves.drop_nulls("bound").group_by(["label", *SETTING, "episode"], maintain_order=True)
+    given = in_units(results.curves).drop_nulls("bound").group_by(["label", *SETTING, "episode"], maintain_order=True)
     for label, *key, t, bound in given.agg(pl.max("bound")).iter_rows():
         lines[places[tuple(key)], results.labels.index(label)]["bound"].append([t, bound])
     measures = [{"key": key, "name": name, "about": about} for key, name, about in MEASURES]
-    about = {"level": f"{LEVEL:.0%}", "measures": measures, "lines": list(lines.values())}
+    units = {places[key]: part["unit"][0] for key, part in results.runs.group_by(SETTING, maintain_order=True)}
+    reacts = {places[key]: part["reacts"].any() for key, part in results.runs.group_by(SETTING, maintain_order=True)}
+    about: dict[str, Any] = {
+        "level": f"{LEVEL:.0%}",
+        "measures": measures,
+        "lines": list(lines.values()),
+        "reacting": REACTING,
+    }
+    about |= {"units": ["" if units.get(i, LOSS) == LOSS else units[i] for i in places.values()]}
+    about |= {"reacts": [bool(reacts.get(i)) for i in places.values()]}
     return json.dumps(about, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _bands(results: Results) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The curves by name, each with its mean and interval; what was paid in all is for the legend."""
+    yield "paid", results.paid(LEVEL)
+    yield "each", results.paid(LEVEL, each=True)
+    yield "above", results.above(LEVEL)
+    for column, _, _ in MEASURES[2:]:
+        yield column, results.regret(LEVEL, of=column)
 
 
 def _rounded(values: pl.Series) -> list[float | None]:
@@ -322,4 +393,4 @@ def _by_setting(results: Results, frame: pl.DataFrame) -> Iterator[tuple[int, tu
 
 
 def _learner(results: Results, label: str) -> str:
-    return f'<span class="dot {_look(results.labels.index(label))}"></span>{escape(label)}'
+    return f'<span class="dot {_look(results.labels.index(label))}"></span>&#8288;{escape(label)}'

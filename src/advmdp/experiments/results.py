@@ -5,6 +5,12 @@ replacement, take the mean, and do so ``resamples`` times; ``level`` of these me
 by ``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
 Learners are compared seed by seed, in the same world against the same losses, which takes out what the seed does to
 both.  Below about ten seeds such intervals are too narrow.
+
+What was paid comes first.  Learners are compared by it: where losses do not react, all learners meet the same ones, and
+the difference in paid is the difference in regret; where they do, each regret is about the losses that this learner
+provoked, and regrets of two learners cannot be compared.  ``paid`` and all regrets of ``table``, ``paid``, ``regret``
+and ``comparisons`` are in the units of the problem where the world has some (money, milliseconds), and else in losses;
+``runs`` and ``curves`` have the numbers of the files, and ``paid`` besides.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +30,7 @@ from advmdp.core.files import path_of, read_table
 from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
 from advmdp.experiments.store import INDEX, RUNS, state_of
 from advmdp.game.ledger import marks
+from advmdp.learners.base import WEIGHT
 from advmdp.model.tables import TOLERANCE
 
 AGAIN = " (delete the folder of the run, and --resume plays it again)"
@@ -36,6 +43,19 @@ CURVES = (
     "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
     "projection_gap", "comparator_gap",
 )  # fmt: skip
+KNOWN = (*CURVES, "episode", "path", "folder")
+IN_UNITS = ("regret", "regret_approximation", "regret_online", "bound")
+"""Differences of what is paid."""
+UNITS = {
+    "paid": pl.Float64(),
+    "unit": pl.String(),
+    "scale": pl.Float64(),
+    "offset": pl.Float64(),
+    "reacts": pl.Boolean(),
+}
+"""What ``curves`` say besides the files: what was paid in units of the problem, and whether the losses react."""
+LOSS = "loss"
+"""The unit of worlds that have no other."""
 GAPS = ("projection_gap", "comparator_gap")
 SUMS = tuple(name for name in CURVES if name not in ("bound", "radius"))
 """Columns that always have a number."""
@@ -62,8 +82,8 @@ class Played(Protocol):
 class Results:
     """The store of an experiment, read.
 
-    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``regret``, ``table``, ``comparisons``
-    what follows from it.  All are Polars frames.
+    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``paid``, ``above``, ``regret``, ``table``,
+    ``comparisons`` what follows from it.  All are Polars frames.
     """
 
     def __init__(self, root: str | PathLike[str]) -> None:
@@ -101,10 +121,11 @@ class Results:
                 who = type(getattr(game, "learner", game)).__name__
                 setting = {"world": world, "losses": losses, "horizon": game.episodes, "seed": game.seed}
                 entries.append({"folder": folder, "label": label, "learner": who, **setting, "state": "finished"})
-                curves.append(game.curve.with_columns(folder=pl.lit(folder)))
+                reacts = bool(getattr(game, "reacts", False))
+                curves.append(_with_units(game.curve.with_columns(folder=pl.lit(folder)), {}, reacts))
         if not entries:
             raise InputError("games", "none", "one or more, by label")
-        found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves), {}
+        found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves, how="diagonal"), {}
         if (twice := found._entries.select(WHICH).is_duplicated()).any():
             label, seed = found._entries.filter(twice).select("label", "seed").row(0)
             raise InputError("games", f"two of '{label}' with seed {seed}", "one for each seed")
@@ -119,11 +140,13 @@ class Results:
     def curves(self) -> pl.DataFrame:
         """A row for each finished run and mark: what the run is, and the account up to that episode.
 
-        ``bound`` is empty where the learner guarantees nothing, ``radius`` where it has no confidence sets.
+        ``bound`` is empty where the learner guarantees nothing, ``radius`` where it has no confidence sets.  ``paid``
+        is the loss in the units of the problem.  Weights of SelfTuning and whatever else learners mark are columns,
+        empty for the others.
         """
         there = self._entries.filter(state="finished")
         if there.is_empty():
-            columns = {"episode": pl.Int64} | dict.fromkeys(CURVES, pl.Float64) | {"epochs": pl.Int64}
+            columns = {"episode": pl.Int64()} | dict.fromkeys(CURVES, pl.Float64()) | {"epochs": pl.Int64()} | UNITS
             return (
                 there.select(*WHICH, "folder")
                 .clear()
@@ -131,15 +154,36 @@ class Results:
             )
         found = self._played
         if found is None:
-            found = _read_curves([self._file(name, CURVE) for name in there["folder"].unique(maintain_order=True)])
+            found = self._read(there["folder"].unique(maintain_order=True))
         finite = pl.when(pl.col("bound").is_finite()).then("bound")
         self._check_marks(there, found)
         return (
             there.select(*WHICH, "folder")
             .join(found, on="folder", maintain_order="left_right")
             .with_columns(bound=finite)
-            .select(*WHICH, "episode", *CURVES, "folder")
+            .select(*WHICH, "episode", *CURVES, *UNITS, *_marked(found), "folder")
         )
+
+    def _read(self, folders: Iterable[str]) -> pl.DataFrame:
+        """The curves of these runs; those with the same columns at once."""
+        alike: dict[tuple[str, ...], list[str]] = {}
+        losses = dict(self._entries.select("folder", "losses").iter_rows())
+        for folder in folders:
+            alike.setdefault(tuple(sorted(self.manifest(folder)["result"])), []).append(folder)
+        found = []
+        for some in alike.values():
+            frame = _read_curves([self._file(name, CURVE) for name in some])
+            for (folder,), part in frame.group_by("folder", maintain_order=True):
+                about = self.manifest(str(folder))
+                # Manifests did not always say whether the losses react; those that do were called "adaptive".
+                reacts = bool(about.get("reacts", losses[folder].startswith("adaptive")))
+                found.append(_with_units(part, about.get("units", {}), reacts))
+        return pl.concat(found, how="diagonal")
+
+    @property
+    def weights(self) -> list[str]:
+        """The columns of ``curves`` that are the weights of a mixture's experts."""
+        return [name for name in self.curves.columns if name.startswith(WEIGHT)]
 
     def _check_marks(self, there: pl.DataFrame, found: pl.DataFrame) -> None:
         """Every curve must have all its episodes, or seeds could not be put side by side."""
@@ -185,12 +229,45 @@ class Results:
             part._entries = part._entries.filter(pl.col(column).is_in(wanted))
         return part
 
-    def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame:
-        """The mean over seeds at each mark, and its interval; ``of`` another column of the curves if said."""
-        if of not in CURVES:
-            raise InputError("of", f"{of!r}", f"one of {', '.join(CURVES)}")
+    def paid(
+        self, level: float = 0.95, resamples: int = 2000, seed: int = 0, *, each: bool = False
+    ) -> pl.DataFrame:  # fmt: skip
+        """What was paid up to each mark, the mean over seeds and its interval; with ``each``, an episode."""
+        found = self.regret(level, resamples, seed, of="paid")
+        return found.with_columns(pl.col("mean", "low", "high") / pl.col("episode")) if each else found
+
+    def above(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
+        """What was paid up to each mark above ``best``, the learner that paid least in the end, seed by seed.
+
+        Seeds that only one of the two has do not count.
+        """
         draws, rows = _Draws(level, resamples, seed), []
-        for key, part in self.curves.group_by(["label", *SETTING], maintain_order=True):
+        best = {key: part["label"][0] for key, part in self.table(level, 1).group_by(SETTING, maintain_order=True)}
+        for key, part in self.curves.group_by(SETTING, maintain_order=True):
+            by_label = {str(label): _by_seed(own) for (label,), own in part.group_by("label", maintain_order=True)}
+            least = by_label[best[key]]
+            for label, own in by_label.items():
+                shared = [one for one in own if one in least]
+                if not shared:
+                    continue
+                mean, low, high = draws.interval(np.array([own[one] - least[one] for one in shared]))
+                about = {"label": label, **dict(zip(SETTING, key, strict=True)), "best": best[key]}
+                times = part.filter(label=label)["episode"][: len(mean)]
+                line = {"episode": times, "mean": mean, "low": low, "high": high, "seeds": len(shared)}
+                rows.append(pl.DataFrame({**about, **line}))
+        return _frames(rows, ["label", *SETTING, "best", "episode", "mean", "low", "high", "seeds"])
+
+    def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame:
+        """The mean over seeds at each mark, and its interval; ``of`` another column of the curves if said.
+
+        Regret is what was paid above the best fixed policy on the same losses: :meth:`paid` and :meth:`above` are the
+        ones to compare learners by.
+        """
+        known = [*CURVES, "paid", *_marked(self.curves)]
+        if of not in known:
+            raise InputError("of", f"{of!r}", f"one of {', '.join(known)}")
+        draws, rows = _Draws(level, resamples, seed), []
+        for key, part in in_units(self.curves).group_by(["label", *SETTING], maintain_order=True):
             seeds = part["seed"].n_unique()
             values = part[of].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(seeds, -1)
             mean, low, high = draws.interval(values)
@@ -199,24 +276,30 @@ class Results:
         return _frames(rows, ["label", *SETTING, "episode", "mean", "low", "high", "seeds"])
 
     def table(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """The end of the games: a row for each setting and learner, the least regret first."""
+        """The end of the games: a row for each setting and learner, who paid least first.
+
+        ``paid`` has its interval in ``paid_low`` and ``paid_high``, ``regret`` in ``low`` and ``high``; ``loss`` is
+        what was paid in losses of the game, whatever ``unit`` is.
+        """
         draws, rows = _Draws(level, resamples, seed), []
-        for key, part in self.runs.group_by([*SETTING, "label"], maintain_order=True):
-            mean, low, high = draws.interval(part["regret"].to_numpy()[:, None])
+        for key, part in in_units(self.runs).group_by([*SETTING, "label"], maintain_order=True):
+            mean, low, high = draws.interval(part.select("paid", "regret").to_numpy())
             about = dict(zip([*SETTING, "label"], key, strict=True)) | {"seeds": len(part)}
-            of_regret = {"regret": mean[0], "low": low[0], "high": high[0], "spread": part["regret"].std()}
+            paid = {"paid": mean[0], "paid_low": low[0], "paid_high": high[0], "unit": part["unit"][0]}
+            of_regret = {"regret": mean[1], "low": low[1], "high": high[1], "spread": part["regret"].std()}
             means = {name: part[name].mean() for name in CURVES if name not in ("regret", *GAPS)}
-            worst = {name: part[name].max() for name in GAPS}
-            rows.append(pl.DataFrame({**about, **of_regret, **means, **worst}, strict=False))
-        found = _frames(rows, [*SETTING, "label", "seeds", "regret", "low", "high"])
+            worst = {name: part[name].max() for name in GAPS} | {"reacts": part["reacts"].any()}
+            rows.append(pl.DataFrame({**about, **paid, **of_regret, **means, **worst}, strict=False))
+        found = _frames(rows, [*SETTING, "label", "seeds", "paid", "regret", "low", "high"])
         places = self.settings.with_row_index("place")
-        return found.join(places, on=SETTING, maintain_order="left").sort("place", "regret").drop("place")
+        return found.join(places, on=SETTING, maintain_order="left").sort("place", "paid").drop("place")
 
     def comparisons(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
         """Learners two by two, over the seeds that both have.
 
-        ``difference`` is the mean regret of ``label`` minus that of ``other``: below zero, ``label`` is better.
-        ``won`` is the share of seeds on which its regret is less, a tie counting half.
+        ``difference`` is what ``label`` paid minus what ``other`` paid, the mean over seeds: below zero, ``label`` paid
+        less.  ``won`` is the share of seeds on which it did, a tie counting half.  Where losses do not react, the
+        difference in regret is the same.
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
@@ -294,7 +377,7 @@ class _Draws:
 def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:
     """All of them in one, what is no number left empty."""
     if not rows:
-        kinds = dict.fromkeys(("label", "other", "world", "losses"), pl.String()) | {"horizon": pl.Int64()}
+        kinds = dict.fromkeys(("label", "other", "world", "losses", "best"), pl.String()) | {"horizon": pl.Int64()}
         return pl.DataFrame(schema={name: kinds.get(name, pl.Float64()) for name in columns})
     return pl.concat(rows, how="vertical_relaxed").fill_nan(None)
 
@@ -336,6 +419,11 @@ def _is_manifest(found: dict[str, Any]) -> bool:
         return False
     layers, files = found["world"].get("layers"), found.get("files", {})
     sizes = isinstance(layers, list) and len(layers) > 1 and all(type(n) is int and n > 0 for n in layers)
+    units = found.get("units", {"name": "", "scale": 1.0, "offset": 0.0})
+    if not isinstance(units, dict) or not isinstance(units.get("name"), str):
+        return False
+    if not all(isinstance(units.get(key), float) and abs(units[key]) <= LARGEST for key in ("scale", "offset")):
+        return False
     said = "advmdp" in found["run"] and {"system", "processor"} <= found["machine"].keys()
     return sizes and said and isinstance(files, dict)
 
@@ -354,9 +442,36 @@ def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _by_label(part: pl.DataFrame) -> Iterator[tuple[object, pl.DataFrame]]:
-    """Seeds and regrets of each learner."""
+    """Seeds of each learner, and what it paid."""
     for (label,), rows in part.group_by("label", maintain_order=True):
-        yield label, rows.select("seed", "regret")
+        yield label, rows.select("seed", "paid")
+
+
+def _by_seed(part: pl.DataFrame) -> dict[int, FloatArray]:
+    """What one learner paid up to each mark."""
+    return {int(str(seed)): rows["paid"].to_numpy() for (seed,), rows in part.group_by("seed", maintain_order=True)}
+
+
+def _marked(curves: pl.DataFrame) -> list[str]:
+    """The columns that learners mark themselves, and regrets against policies that switch."""
+    return [name for name in curves.columns if name not in (*KNOWN, *UNITS, *WHICH)]
+
+
+def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> pl.DataFrame:
+    """The curve, and what was paid in units of the problem."""
+    scale, offset = float(units.get("scale", 1.0)), float(units.get("offset", 0.0))
+    paid = curve["loss"] * scale + curve["episode"] * offset
+    said = pl.lit(str(units.get("name", LOSS)))
+    return curve.with_columns(
+        paid.alias("paid"), said.alias("unit"), scale=pl.lit(scale), offset=pl.lit(offset), reacts=pl.lit(reacts)
+    )
+
+
+def in_units(frame: pl.DataFrame) -> pl.DataFrame:
+    """Runs or curves, with regrets and the best fixed policy in the units that ``paid`` is in."""
+    played = pl.col("episode" if "episode" in frame.columns else "horizon")
+    best = pl.col("comparator") * pl.col("scale") + pl.col("offset") * played
+    return frame.with_columns(pl.col(*IN_UNITS) * pl.col("scale"), comparator=best)
 
 
 def _called(part: dict[str, Any]) -> str:
@@ -376,6 +491,8 @@ def _read_curves(paths: list[Path]) -> pl.DataFrame:
         if frame.schema.get(name) != kind:
             given = f"curves with {name} of type {frame.schema.get(name)}"
             raise InputError(f"{paths[0].parent.parent}", given, f"{kind}, as curves are written")
+    if odd_ones := [name for name in _marked(frame) if frame.schema[name] != pl.Float64()]:
+        raise InputError(f"{paths[0].parent.parent}", f"curves with {odd_ones[0]} of another type", "numbers")
     whole = pl.all_horizontal((pl.col(*SUMS).abs() <= LARGEST).fill_null(False))
     if len(odd := frame.filter(~whole)):
         raise InputError(odd["path"][0], "sums that are missing or not finite", f"a curve as it was written{AGAIN}")

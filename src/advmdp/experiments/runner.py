@@ -16,7 +16,8 @@ from advmdp.experiments.engines.local import Engine, Event, Task, processes, rem
 from advmdp.experiments.runs import Run, runs_of
 from advmdp.experiments.spec import Spec
 from advmdp.experiments.store import Store, place
-from advmdp.game.play import SECONDS, play
+from advmdp.game.checkpoint import SECONDS
+from advmdp.game.play import play
 
 SAMPLE = 200
 """Episodes of each kind of run that an estimate plays."""

@@ -19,9 +19,10 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -37,7 +38,8 @@ from advmdp.core.files import table_bytes, write_bytes
 from advmdp.criteria import Criterion
 from advmdp.experiments import making
 from advmdp.experiments.spec import CriterionSpec, FilePart, LearnerSpec, LossesSpec, Spec, WorldSpec
-from advmdp.game.play import SECONDS, play
+from advmdp.game.checkpoint import SECONDS
+from advmdp.game.play import play
 from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.parameters import parameter_names
@@ -52,7 +54,7 @@ MANIFEST, CURVE, FLOW, CHECKPOINT, TRACEBACK = (
 )  # fmt: skip
 MOST_FLOW = 100_000
 """Worlds with more transitions are not written out: nobody could look at them."""
-PACKAGES = ("numpy", "scipy", "numba", "polars")
+PACKAGES = ("numpy", "scipy", "polars")
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,10 @@ class Run:
     def make_criterion(self) -> Criterion:
         """The criterion."""
         return making.make_criterion(self.criterion, self._world, self.losses)
+
+    def make_units(self) -> making.Units | None:
+        """The units of the problem, where they are known."""
+        return making.make_units(self._world, self.losses, self.make_criterion())
 
     def make_learner(self, mdp: MDP) -> Learner:
         """The learner, which optimises the criterion if it can, and else the total loss."""
@@ -224,8 +230,10 @@ def _manifest(run: Run, game: Game) -> dict[str, Any]:
         "identity": run.identity,
         "run": run.description,
         "result": {name: value if _is_plain(value) else None for name, value in last.items()},
+        **({} if (units := run.make_units()) is None else {"units": asdict(units)}),
         "world": sizes,
         "losses": repr(game.losses),
+        "reacts": game.reacts,
         "learner": repr(game.learner),
         "criterion": repr(game.criterion),
         "versions": _versions(),
@@ -252,4 +260,5 @@ def _dumped(part: Any) -> dict[str, Any]:
 
 @cache
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    known = {name: version(name) for name in PACKAGES if find_spec(name)}
+    return {"python": platform.python_version(), **known}

@@ -154,6 +154,14 @@ class SwitchingLosses(NoisyLosses):
     gap: Share = 0.8
 
 
+class SeasonalLosses(NoisyLosses):
+    """Means that come back."""
+
+    kind: Literal["seasonal"]
+    period: Count = 7
+    seasons: Count | None = None
+
+
 class DriftingLosses(NoisyLosses):
     """Means that wander."""
 
@@ -185,7 +193,7 @@ class OwnLosses(Part):
 
 
 LossesSpec = Annotated[
-    StochasticLosses | SwitchingLosses | DriftingLosses | AdaptiveLosses | ReplayLosses | OwnLosses,
+    StochasticLosses | SwitchingLosses | SeasonalLosses | DriftingLosses | AdaptiveLosses | ReplayLosses | OwnLosses,
     Field(discriminator="kind"),
 ]
 

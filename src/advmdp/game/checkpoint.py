@@ -15,6 +15,8 @@ from advmdp.model.policy import checked_policy
 if TYPE_CHECKING:
     from advmdp.game.match import Match
 
+SECONDS = 20.0
+"""Between checkpoints, unless the caller says otherwise; they are written between blocks (``match.py``)."""
 KIND, VERSION = "game", 2
 AGAIN = " (delete it to begin again)"
 
@@ -50,9 +52,11 @@ def load(match: "Match") -> None:
 def _take_up(match: "Match", about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Go on from what a checkpoint holds, which is checked first."""
     check_like(match.ledger.total, arrays["total"], "total")
-    ledger = Ledger.of(about["ledger"], arrays["total"], LINE | match.account().keys())
+    columns = LINE | match.account().keys()
+    ledger = Ledger.of(about["ledger"], arrays["total"], columns, match.learner.marked().keys())
     started = whole("started", about["started"], 0, MOST)
-    other = [name for name, value in match.identity.items() if about["identity"].get(name) != value]
+    known = [match.identity, match.identity_of_version_1] if about["version"] == 1 else [match.identity]
+    other = [name for name in match.identity if about["identity"].get(name) not in [one[name] for one in known]]
     # The learner may be as it was made, or the one that was interrupted.
     if not other and match.started not in (started, started + ledger.episodes):
         other = ["learner"]

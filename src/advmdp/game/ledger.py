@@ -11,7 +11,7 @@ blocks these come in, so the ledger is the same to the bit however a game was cu
 :func:`marks`, twenty to a decade.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,15 @@ LINE = {"episode", "loss", "believed", "projection_gap"}
 """What every line has; a game adds what it marks."""
 
 
+KNOWN = LINE | {"epochs", "radius", "comparator", "comparator_gap", "bound"}
+"""What the library itself writes into a line."""
+CURVE = (
+    "episode", "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
+    "projection_gap", "comparator_gap",
+)  # fmt: skip
+"""The columns that every curve has."""
+
+
 def marks(episodes: int) -> NDArray[np.int64]:
     """1, 2, ..., evenly spaced on a logarithmic scale where they become many, and the last."""
     decades = np.arange(int(np.ceil(PER_DECADE * np.log10(episodes + 1))) + 1)
@@ -37,8 +46,15 @@ def marks(episodes: int) -> NDArray[np.int64]:
     return np.unique(np.append(grid[grid < episodes], episodes))
 
 
-def curve(lines: Sequence[Mapping[str, float | None]]) -> "pl.DataFrame":
+def curve(
+    lines: Sequence[Mapping[str, float | None]],
+    switching: Mapping[int, FloatArray] | None = None,
+    marked: Iterable[str] = (),
+) -> "pl.DataFrame":
     """The lines of a game as a frame: what is missing is empty, regret and its two parts are worked out.
+
+    ``marked`` are the names of what the learner marks besides (:meth:`advmdp.Learner.marked`), each a column.
+    ``switching`` has, by S, what the best sequences with S switches pay at each line; the regret against them is added.
 
     Column by column: an expression waits for the threads of Polars, and a process that was forked has none of them.
     """
@@ -48,12 +64,14 @@ def curve(lines: Sequence[Mapping[str, float | None]]) -> "pl.DataFrame":
         return pl.Series([line.get(name) for line in lines], dtype=pl.Float64)
 
     loss, believed, best = column("loss"), column("believed"), column("comparator")
+    dynamic = {f"regret_switches_{most}": loss - pl.Series(paid) for most, paid in (switching or {}).items()}
     return pl.DataFrame(
         {
             "episode": column("episode").cast(pl.Int64), "loss": loss, "comparator": best, "regret": loss - best,
             "regret_approximation": loss - believed, "regret_online": believed - best, "bound": column("bound"),
             "epochs": column("epochs").cast(pl.Int64), "radius": column("radius"),
             "projection_gap": column("projection_gap"), "comparator_gap": column("comparator_gap"),
+            **{name: column(name) for name in marked}, **dynamic,
         }
     )  # fmt: skip
 
@@ -89,8 +107,13 @@ class Ledger:
         return numbers, {"total": self.total}
 
     @classmethod
-    def of(cls, numbers: dict[str, Any], total: FloatArray, columns: Set[str]) -> "Ledger":
-        """What :meth:`state` gave, with these columns in each line; what no game leads to is refused."""
+    def of(
+        cls, numbers: dict[str, Any], total: FloatArray, columns: Set[str], optional: Set[str] = frozenset()
+    ) -> "Ledger":
+        """What :meth:`state` gave, with these columns in each line; what no game leads to is refused.
+
+        Older files may lack the ``optional`` columns.
+        """
         episodes, lines = whole("episodes", numbers["episodes"], 0, MOST), numbers["lines"]
         sums = {name: _finite(f"ledger, {name}", numbers[name]) for name in ("paid", "believed", "gap")}
         if not ((total >= 0.0) & (total <= episodes)).all():
@@ -98,7 +121,7 @@ class Ledger:
         before = 0
         for line in lines:
             where = f"ledger, the line of episode {line.get('episode')}"
-            if line.keys() != columns:
+            if not columns - optional <= line.keys() <= columns:
                 raise InputError(where, ", ".join(line), ", ".join(columns))
             for name, value in line.items():
                 _finite(f"{where}, {name}", value, MOST if name == "epochs" else inf)

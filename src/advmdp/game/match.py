@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +17,16 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import save
 from advmdp.game.interrupts import patient
-from advmdp.game.ledger import Ledger, curve, marks
+from advmdp.game.ledger import CURVE, KNOWN, Ledger, curve, marks
 from advmdp.game.policy_log import PolicyLog
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.episode import checked_losses, make_block
 from advmdp.losses import Losses, Stochastic
-from advmdp.model.dynamics import known_dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
-from advmdp.planning.hindsight import Played, comparators, total_comparator
+from advmdp.planning.hindsight import Played, comparators, switching_comparator, total_comparator
 
 ENTRIES = 2**19
 """A block holds at most so many losses at once: 4 MB."""
@@ -45,6 +45,7 @@ class Match:
         seed: int,
         criterion: Criterion | None,
         path: Path | None,
+        compares: bool = True,
     ) -> None:
         self.mdp = expect(MDP, mdp, "mdp")
         self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
@@ -61,11 +62,11 @@ class Match:
             one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
         self.started = learner.episode
         self._criterion_shown = self.criterion.shown
-        self._described = {key: value for key, value in learner.description().items() if key != "episode"}
+        self._described = _described(learner)
         self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
         self.path = path
         self.policies: dict[int, FloatArray] | PolicyLog = {}
-        if losses.memory and self.criterion != TotalLoss():
+        if compares and losses.memory and self.criterion != TotalLoss():
             # The comparator will ask for the losses again, and these for the policies that they answered.
             log = None if path is None else path.with_name(f"{path.name}.policies")
             self.policies = PolicyLog(mdp.skeleton.num_pairs, log)
@@ -89,6 +90,16 @@ class Match:
             "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
             "criterion": _hash(self._criterion_shown.encode(), *probes),
             "seed": f"{self.seed}",
+        }
+
+    @property
+    def identity_of_version_1(self) -> dict[str, str]:
+        """The same as checkpoints of version 1 have it, in which criteria were hashed in another way."""
+        described = {key: value for key, value in self._described.items() if key != "criterion_probe"}
+        probes = [one.probed(self.mdp.skeleton, self.losses.dimensions or 1) for one in self._criteria]
+        return self.identity | {
+            "learner": _hash(json.dumps(described, sort_keys=True).encode()),
+            "criterion": _hash(self._criterion_shown.encode(), *probes),
         }
 
     @property
@@ -141,9 +152,9 @@ class Match:
             if reaction is None:
                 losses = checked_losses(self.mdp.skeleton, self.losses.block(first, stop), first)
             block = make_block(self.mdp.skeleton, reaction or losses, terms, self.ledger.total, drawn)
-            self.learner.play_block(known_dynamics(self.mdp), block)
-            for b in range(len(block.reaction.policies)):
-                self._remember(first + b, block.reaction.policies[b])
+            self.learner.play_block(self.mdp.dynamics, block)
+            for b, policy in enumerate([] if reaction is None else reaction.policies):
+                self._remember(first + b, policy)
             believed = block.paid if self.learner.q is None else block.believed
             self.ledger.add(block.paid, believed, block.gap)
         else:
@@ -180,9 +191,18 @@ class Match:
             more["radius"] = float(row_set.radii(self.mdp.skeleton).mean())
         if self.criterion == TotalLoss():
             more["comparator"] = total_comparator(self.mdp, self.ledger.total[:, 0], self.ledger.episodes).value
-        return more
+        return more | self._marked()
 
-    def game(self, episodes: int, gap: float, at_end: bool, progress: bool | Callable[[float], None]) -> Game:
+    def _marked(self) -> dict[str, float]:
+        """What the learner itself has to say, under names that the curve does not use."""
+        marked = {str(name): float(value) for name, value in self.learner.marked().items()}
+        if taken := sorted(marked.keys() & (KNOWN | set(CURVE))):
+            raise InputError(f"marked() of {type(self.learner).__name__}", taken[0], "a name that no other column has")
+        return marked
+
+    def game(
+        self, episodes: int, gap: float, at_end: bool, switches: list[int], progress: bool | Callable[[float], None]
+    ) -> Game:
         """The account of the game up to its end."""
         if self.ledger.episodes > episodes:
             given = f"{episodes}, but {self.ledger.episodes} are played"
@@ -203,8 +223,23 @@ class Match:
             values, gaps = [*rest, *(one.value for one in found)], [*rest, *(one.gap for one in found)]
         bounds = map(self._bound, (int(line["episode"]) for line in lines))
         known = zip(lines, values, gaps, bounds, strict=True)
-        frame = curve([line | {"comparator": v, "comparator_gap": g, "bound": b} for line, v, g, b in known])
+        frame = curve(
+            [line | {"comparator": v, "comparator_gap": g, "bound": b} for line, v, g, b in known],
+            self._switching(episodes, switches, progress),
+            self.learner.marked(),
+        )
         return Game(episodes, self.seed, frame, best, self.mdp, self.losses, self.learner, self.criterion)
+
+    def _switching(
+        self, episodes: int, switches: list[int], progress: bool | Callable[[float], None]
+    ) -> dict[int, FloatArray]:
+        """What the best sequences with so many switches pay, at the lines of the ledger."""
+        if not switches:
+            return {}
+        with shown(progress is True, 1, "switches") as show:
+            found = switching_comparator(self.mdp, self.losses, episodes, max(switches), progress=show)
+        places = [int(line["episode"]) for line in self.ledger.lines]
+        return {most: found.values[most, places] for most in switches}
 
     @property
     def _bound(self) -> Callable[[int], float]:
@@ -213,6 +248,14 @@ class Match:
         kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
         ours = self.criterion == self.learner.criterion and self.started == 0 and self.learner.assumes in kinds
         return self.learner.bound if ours else lambda episodes: inf
+
+
+def _described(learner: Learner) -> dict[str, Any]:
+    """What a learner is known by; parameters that older checkpoints do not have count only where they say something."""
+    described = {key: value for key, value in learner.description().items() if key != "episode"}
+    told = described["parameters"].items()
+    parameters = {key: value for key, value in told if key not in learner.added or value != learner.added[key]}
+    return described | {"parameters": parameters}
 
 
 def _hash(*parts: bytes) -> str:

@@ -6,7 +6,7 @@ one episode at a time runs in Python.  The results are the same to the bit, as t
 into blocks, and so is a game that was killed and taken up again from its last checkpoint.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from os import PathLike
 from typing import Literal
@@ -17,7 +17,7 @@ from advmdp.core.arrays import expect, whole
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 from advmdp.criteria import Criterion, TotalLoss
-from advmdp.game.checkpoint import load
+from advmdp.game.checkpoint import SECONDS, load
 from advmdp.game.match import Match
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
@@ -25,9 +25,7 @@ from advmdp.learners.base import Feedback, Learner
 from advmdp.learners.registry import fitting
 from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
-
-SECONDS = 20.0
-"""Between checkpoints."""
+from advmdp.planning.hindsight import check_switching
 
 
 def play(
@@ -43,6 +41,7 @@ def play(
     checkpoint_seconds: float = SECONDS,
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
+    switches: int | Sequence[int] = (),
     feedback: Feedback | None = None,
     dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
@@ -61,6 +60,9 @@ def play(
 
     The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
     ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
+
+    ``switches``, a number S or several, adds the regret against the best sequence of policies that switches at most S
+    times, exact, as the columns ``regret_switches_S`` of the curve: for the total loss, and losses that do not react.
     """
     if comparator_at not in ("marks", "end"):
         raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
@@ -75,12 +77,24 @@ def play(
     count = whole("episodes", episodes, 1)
     if losses.episodes is not None and count > losses.episodes:
         raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
+    several = _switches(match, count, switches)
     with closing(match):
         if match.path is not None and match.path.exists():
             load(match)
         with shown(progress, count) as show:
             match.run(count, show, checkpoint_seconds)
-        return match.game(count, comparator_gap, comparator_at == "end", progress)
+        return match.game(count, comparator_gap, comparator_at == "end", several, progress)
+
+
+def _switches(match: Match, episodes: int, switches: int | Sequence[int]) -> list[int]:
+    """The numbers of switches, each once, if the regret against them can be worked out in this game."""
+    given = switches if isinstance(switches, Sequence) else [switches]
+    several = list(dict.fromkeys(whole("switches", one, 1) for one in given))
+    if several and match.criterion != TotalLoss():
+        raise InputError("switches", f"{several} with {match.criterion!r}", "the total loss, where they are exact")
+    if several:
+        check_switching(match.mdp, match.losses, episodes, max(several))
+    return several
 
 
 def _fit(

@@ -1,6 +1,7 @@
 """A finished game, and the account of it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -9,6 +10,10 @@ from advmdp.learners.base import Learner
 from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import Comparator
+
+if TYPE_CHECKING:
+    from advmdp.game.best_fixed import BestFixedPolicy
+    from advmdp.game.policy_regret import Policies, PolicyRegret, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,24 +25,28 @@ class Outcome:
     curve: pl.DataFrame
     """A row at each of the :func:`advmdp.game.ledger.marks`: cumulative loss, comparator, regret and its two parts, the
     bound of the learner's guarantee, epochs, the mean radius of the epoch's sets (2: no constraint), and the
-    largest gap of a projection so far."""
+    largest gap of a projection so far; on request, the regret against policies that switch."""
     comparator: Comparator
     """The best fixed policy in hindsight."""
 
     @property
     def total_loss(self) -> float:
-        """The sum over episodes of the criterion."""
+        """What was paid: the sum over episodes of the criterion."""
         return float(self.curve["loss"][-1])
 
     @property
     def regret(self) -> float:
+        """What was paid above the best fixed policy on the same losses.
+
+        Losses that react are those that this learner provoked. They differ between learners, and so do the best fixed
+        policies: compare learners by what they paid.
+        """
         return float(self.curve["regret"][-1])
 
-    @property
-    def _paid(self) -> str:
-        return (
-            f"loss {self.total_loss:,.2f}, best fixed policy {self.comparator.value:,.2f}, regret {self.regret:+,.2f}"
-        )
+    def _paid(self, losses: str = "these losses") -> str:
+        """What was paid, first; and the regret with what it compares with."""
+        best = f"the best fixed policy on {losses}, {self.comparator.value:,.2f}"
+        return f"paid {self.total_loss:,.2f}; regret {self.regret:+,.2f} against {best}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,5 +58,85 @@ class Game(Outcome):
     learner: Learner
     criterion: Criterion
 
+    @property
+    def reacts(self) -> bool:
+        """Whether the losses answer to what is played, so that another learner would have met others."""
+        return self.losses.memory > 0
+
+    def policy_regret(self, policies: "Policies", *, progress: "Progress" = None) -> "PolicyRegret":
+        """Compare with fixed policies, each played from the first episode on, while the losses answer to it.
+
+        What each policy pays is exact: the same world, the same losses and the same noise as in this game.  For
+        losses that do not react this is ordinary regret against these policies.  Each policy takes as long as a game
+        of ``am.Uniform`` would.
+
+        Parameters
+        ----------
+        policies
+            A policy, (num_pairs,), or a list or a dictionary of such.
+        progress
+            Whether to show a bar on a terminal, or a function that is called with the number of episodes played. By
+            default there is a bar if it takes more than a few seconds.
+
+        Returns
+        -------
+        PolicyRegret
+            ``paid`` has what each policy pays, ``regret`` is ``total_loss - min(paid)``.
+
+        Raises
+        ------
+        InputError
+            If something is no policy of this world.
+
+        Examples
+        --------
+        >>> import advmdp as am
+        >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+        >>> losses = am.losses.Adaptive(mdp.skeleton, seed=1)
+        >>> game = am.play(mdp, losses, am.Uniform(mdp.skeleton), episodes=100)
+        >>> game.policy_regret(am.uniform_policy(mdp.skeleton)).regret
+        0.0
+        """
+        from advmdp.game.policy_regret import policy_regret
+
+        return policy_regret(self, policies, progress)
+
+    def best_fixed_policy(
+        self, *, starts: int = 8, replays: int = 400, seed: int = 0, progress: "Progress" = None
+    ) -> "BestFixedPolicy":
+        """Search for the fixed policy that pays least when the losses answer to it.
+
+        There are four cases, and ``searched`` of the answer says which it was:
+
+        - Losses that do not react: the policy is ``comparator``, which is proven to be the best up to its gap.
+        - The total loss against :class:`advmdp.losses.Adaptive`: dynamic programming, with a lower bound on what any
+          fixed policy pays, in about the time of two games.
+        - The total loss against losses with :meth:`advmdp.losses.Losses.linear_reaction`: a quadratic problem, solved
+          if it is convex, else a local search with a lower bound.
+        - Anything else: a local search, which plays at most ``replays`` games and proves nothing (``lower`` is -inf).
+          It begins at ``starts`` policies: the uniform one, the learner's, the best one in hindsight, and others drawn
+          with ``seed``.  From the best it moves probability to one action of one state at a time.
+
+        Parameters
+        ----------
+        starts, replays, seed
+            For the local search.
+        progress
+            As for :meth:`policy_regret`.
+
+        Examples
+        --------
+        >>> import advmdp as am
+        >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+        >>> losses = am.losses.Adaptive(mdp.skeleton, seed=1)
+        >>> best = am.play(mdp, losses, am.ReplayLast(mdp.skeleton), episodes=1000).best_fixed_policy()
+        >>> best.gap < 1e-6
+        True
+        """
+        from advmdp.game.best_fixed import best_fixed_policy
+
+        return best_fixed_policy(self, starts, replays, seed, progress)
+
     def __repr__(self) -> str:
-        return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {self._paid})"
+        said = self._paid("the losses that it provoked" if self.reacts else "these losses")
+        return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {said})"

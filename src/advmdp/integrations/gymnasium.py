@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss
 from advmdp.game.ledger import Ledger, curve, marks
@@ -34,12 +35,10 @@ from advmdp.model.occupancy import occupancy
 from advmdp.model.policy import checked_policy
 from advmdp.planning.hindsight import total_comparator
 
-try:
+with optional:
     import gymnasium
     from gymnasium.envs.registration import EnvSpec
     from gymnasium.spaces import Discrete
-except ImportError:
-    raise InputError("Gymnasium", "it is not installed", "it: pip install 'advmdp[gym]'") from None
 
 
 class TabularModel(UnrolledTable):
@@ -94,7 +93,7 @@ class Account(Outcome):
     """Whether episodes are entered with their expected loss, or with that of the path that was taken."""
 
     def __repr__(self) -> str:
-        return f"Account({self.episodes:,} episodes: {'expected' if self.exact else 'sampled'} {self._paid})"
+        return f"Account({self.episodes:,} episodes, {'expected' if self.exact else 'sampled'}: {self._paid()})"
 
 
 class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]

@@ -14,7 +14,7 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -26,10 +26,10 @@ from advmdp.core.arrays import FloatArray, expect
 from advmdp.core.errors import InputError, warn_caller
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.learners.domains import State, episodes_of
-from advmdp.learners.episode import Block
+from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
-from advmdp.model.dynamics import Dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
@@ -44,6 +44,9 @@ DECLARED = {
 }
 """What a class of learners says of itself, and what it can say."""
 
+WEIGHT = "weight_"
+"""How the names of those numbers begin that are shares of a mixture; see :meth:`Learner.marked`."""
+
 
 class Learner(ABC):
     """Chooses a policy for the next episode and learns from how it went."""
@@ -56,6 +59,9 @@ class Learner(ABC):
     """Any criterion (of losses that it sees in full), or the total loss only."""
     assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
     """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
+
+    added: ClassVar[Mapping[str, object]] = {}
+    """Parameters that older files do not have, with the values that these stand for."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -123,6 +129,14 @@ class Learner(ABC):
     def row_set(self) -> RowSet | None:
         """The sets in which it believes the rows of P to be in this epoch, for learners that have such sets."""
         return None
+
+    def marked(self) -> Mapping[str, float]:
+        """More numbers about its state, by name: each becomes a column of ``game.curve``.
+
+        ``play`` asks at every mark. The names must always be the same. None of them may be a column that every curve
+        has.
+        """
+        return {}
 
     def bound(self, episodes: int) -> float:
         """The regret that its guarantee allows for so many episodes; infinite where it has none."""

@@ -1,11 +1,10 @@
 """What compiled learners share: arrays that a kernel updates, saved and restored by name.
 
-A :class:`CompiledLearner` keeps its arrays in a named tuple, which its kernel takes.  Those in ``kept`` are what it has
-learned, each with its domain (see :mod:`advmdp.learners.domains`); the others are scratch.  One that counts visits has
-:class:`advmdp.learners.epochs.Epochs`, whose counters are part of its state.
+A :class:`CompiledLearner` keeps its arrays in a named tuple, on which its rule (``kernels/episode.py``) works.  Those
+in ``kept`` are what it has learned, each with its domain (see :mod:`advmdp.learners.domains`); the others are scratch.
+One that counts visits has :class:`advmdp.learners.epochs.Epochs`, whose counters are part of its state.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -14,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from advmdp.confidence import Counts
 from advmdp.core.arrays import FloatArray, owned
-from advmdp.core.errors import InputError
+from advmdp.core.errors import AdvMDPError, InputError
 from advmdp.criteria import TotalLoss
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import POLICY, Domain, State, check_state
-from advmdp.learners.episode import Block, told_block
+from advmdp.learners.episode import told_block
 from advmdp.learners.epochs import Epochs
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.learners.kernels.episode import EPOCH_OVER, Block, Rule
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 
 TOTAL = TotalLoss().terms
@@ -44,11 +44,9 @@ class CompiledLearner(Learner, Generic[M]):
     weighs: bool = False
     """Whether it divides by the probability of what it saw, which then must be above zero."""
     _memory: M
+    _rule: Rule
+    """What it does after an episode; it works on the arrays of ``_memory``."""
     _epochs: Epochs | None = None
-
-    @abstractmethod
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        """Play and learn from all episodes of the block."""
 
     @property
     def policy(self) -> FloatArray:
@@ -73,11 +71,30 @@ class CompiledLearner(Learner, Generic[M]):
         if self.weighs and not (policy[block.pairs[0]] > 0.0).all():
             p = int(block.pairs[0][np.argmin(policy[block.pairs[0]])])
             raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
-        self.play_block(unknown_dynamics(sk), block)
+        self.play_block(Dynamics(sk), block)
 
     def play_block(self, world: Dynamics, block: Block) -> None:
         self._learn(world, block)
-        self.episode += len(block.losses)
+        self.episode += len(block)
+
+    def _learn(self, world: Dynamics, block: Block) -> None:
+        """All episodes of the block.  The rule comes back where an epoch ends, before it learns from that episode."""
+        b, over = 0, False
+        while b < len(block):
+            b, status = self._rule.play(world, block, b, over, self.episode)
+            over = status == EPOCH_OVER
+            if over:
+                self._next_epoch(self.episode + b + 1)
+            elif status:
+                raise self._failure(status, self.episode + b)
+
+    def _next_epoch(self, episodes: int) -> None:
+        """Begin the next epoch after so many episodes; for learners with epochs."""
+
+    def _failure(self, status: int, episode: int) -> AdvMDPError:
+        """Why the rule stopped in an episode."""
+        where = self.skeleton.where_pair(self._rule.broken)
+        return InputError(f"loss at {where}", "no finite number", "finite numbers")
 
     def _arrays(self) -> State:
         arrays: State = {name: getattr(self._memory, name) for name in self.kept}

@@ -77,18 +77,19 @@ def _flows(sk: Skeleton, state: State, name: str) -> Fits:
     return np.repeat(layer, np.diff(sk.layer_transition_ptr)) & at_state[source] & at_state[sk.successor]
 
 
-def _is_log(logarithm: Array, value: Array) -> Fits:
+def is_log(logarithm: Array, value: Array) -> Fits:
+    """Which entries are the logarithm of the value, as far as that can be known."""
     exact = np.log(np.maximum(value, TINY))
     fits: Fits = np.where(value > TINY, np.abs(logarithm - exact) <= SLACK, logarithm <= np.log(TINY) + SLACK)
     return fits
 
 
 def _is_log_q(sk: Skeleton, state: State, name: str) -> Fits:
-    return _is_log(state[name], state["q"])
+    return is_log(state[name], state["q"])
 
 
 def _is_log_of_pairs(sk: Skeleton, state: State, name: str) -> Fits:
-    return _is_log(state[name], np.add.reduceat(state["q"], sk.transition_ptr[:-1]))
+    return is_log(state[name], np.add.reduceat(state["q"], sk.transition_ptr[:-1]))
 
 
 def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:

@@ -10,22 +10,15 @@ and of any policy pi splits into the regrets of the states (the performance diff
 so that a good learner in each state is a good learner.
 """
 
-from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray
-from advmdp.core.compiling import compiled
-from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import POLICY, SCORE
-from advmdp.learners.episode import Block
-from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
-from advmdp.model.occupancy import evaluate
 from advmdp.model.policy import uniform_policy
 
 
@@ -59,45 +52,3 @@ class Entropic(CompiledLearner[Experts]):
             mdp.transition, np.zeros(pairs), uniform_policy(sk), uniform_policy(sk), np.zeros(n), np.empty(pairs),
             np.empty(pairs), np.empty(states), np.empty(states), np.empty(n), np.empty(sk.num_steps),
         )  # fmt: skip
-
-    @abstractmethod
-    def _step(self, world: Dynamics, block: Block) -> int:
-        """All episodes of the block; -1, or a pair whose value is not finite."""
-
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        bad = self._step(world, block)
-        if bad >= 0:
-            raise InputError(f"loss at {self.skeleton.where_pair(bad)}", "no finite number", "finite numbers")
-
-
-@compiled
-def advance(world: Dynamics, experts: Experts, policy: FloatArray, eta: float) -> int:
-    """One step: Q of a policy under the loss (or its estimate) joins the scores, and the weights follow.
-
-    Returns -1, or a pair whose value is not finite.
-    """
-    _, bad = evaluate(
-        world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.loss, policy,
-        experts.values, experts.pair_values,
-    )  # fmt: skip
-    if bad >= 0:
-        return int(bad)
-    for p in range(len(policy)):
-        experts.scores[p] += experts.pair_values[p]
-    soften(world.pair_ptr, experts.scores, eta, experts.weights)
-    return -1
-
-
-@compiled
-def soften(pair_ptr: NDArray[np.int64], scores: FloatArray, eta: float, weights: FloatArray) -> None:
-    """Exponential weights over the actions of each state."""
-    for x in range(len(pair_ptr) - 2):
-        first, last = pair_ptr[x], pair_ptr[x + 1]
-        least, total = np.inf, 0.0
-        for p in range(first, last):
-            least = min(least, scores[p])
-        for p in range(first, last):
-            weights[p] = np.exp(-eta * (scores[p] - least))
-            total += weights[p]
-        for p in range(first, last):
-            weights[p] /= total

@@ -1,10 +1,8 @@
-"""Epochs: the counters that a learner of unknown dynamics keeps, and the loop that begins a new epoch.
+"""Epochs: the counters that a learner of unknown dynamics keeps.
 
 An epoch ends when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper
-(docs/errata.md, item 2).  A learner has epochs as a part; it says what is done in one and what a new one begins with.
+(docs/errata.md, item 2).  A learner has epochs as a part, and says what a new one begins with.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -30,16 +28,3 @@ class Epochs:
         for name, array in self.arrays().items():
             array[...] = state[name]
         self.counts.epoch = int(state["epoch"])
-
-    def play(self, episodes: int, run: Callable[[int, bool], tuple[int, bool]], begin: Callable[[int], None]) -> None:
-        """Play so many episodes, from one epoch to the next.
-
-        ``run(b, fresh)`` plays from episode b on, up to the first that ends an epoch, and says which is next and
-        whether one ended; ``fresh`` says that an epoch has just begun.  ``begin(b)`` starts the next one.
-        """
-        b, over = 0, False
-        while b < episodes:
-            b, over = run(b, over)
-            if over:
-                self.counts.next_epoch()
-                begin(b)

@@ -23,21 +23,21 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import L1Ball, count_path, l1_set
-from advmdp.confidence.sets import RowSets
+from advmdp.confidence import L1Ball, l1_set
 from advmdp.core.arrays import FloatArray, whole
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOSS, POLICY, SCORE, State
-from advmdp.learners.episode import Block, enter
 from advmdp.learners.epochs import Epochs
+from advmdp.learners.kernels.planners import Follow
 from advmdp.learners.parameters import between, horizon_of, theory_or
 from advmdp.learners.perturbation import perturbation
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.optimism import Plan, induct, make_plan
+from advmdp.planning.kernels.optimism import plan_optimistically
+from advmdp.planning.optimism import make_plan
+from advmdp.projection.kernels.memory import Bounds
 
 Ints = NDArray[np.int64]
 
@@ -63,6 +63,7 @@ class FPOP(CompiledLearner[Leader]):
     assumes = "oblivious"
     kept: ClassVar = {"loss": LOSS, "cost": SCORE, "policy": POLICY}
     _epochs: Epochs
+    _rule: Follow
 
     def __init__(
         self,
@@ -85,8 +86,10 @@ class FPOP(CompiledLearner[Leader]):
             np.zeros(sk.num_transitions), np.empty(sk.num_pairs), np.empty(sk.num_pairs), counts.visits,
             counts.new_visits, counts.new_seen,
         )  # fmt: skip
-        self._plan = make_plan(sk, self._memory.policy)
+        plan = make_plan(sk, self._memory.policy)
+        self._rule = Follow(self._memory, plan)
         self._begin_epoch()
+        plan_optimistically(Dynamics(sk), self._bounds, self._memory.loss, self._memory.cost, -inf, inf, plan)
 
     @property
     def _changes(self) -> float:
@@ -109,7 +112,8 @@ class FPOP(CompiledLearner[Leader]):
         sk = self.skeleton
         log_term = log(self.horizon * sk.num_states * sk.num_actions / self.delta)
         self._row_set = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False)
-        self._sets = self._row_set.bounds(sk)
+        self._bounds = Bounds(self._row_set.bounds(sk))
+        self._rule.within(self._bounds)
 
     @property
     def row_set(self) -> L1Ball:
@@ -117,17 +121,13 @@ class FPOP(CompiledLearner[Leader]):
         return self._row_set
 
     def _begin_epoch(self) -> None:
-        sk, leader = self.skeleton, self._memory
         self._take_set()
-        leader.cost[:] = -perturbation(self.seed, "FPOP", self.epochs, sk.num_pairs, self._rate)
-        induct(unknown_dynamics(sk), self._sets, leader.loss, leader.cost, -inf, inf, self._plan)
+        pairs = self.skeleton.num_pairs
+        self._memory.cost[:] = -perturbation(self.seed, "FPOP", self.epochs, pairs, self._rate)
 
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        self._epochs.play(
-            len(block.losses),
-            lambda b, fresh: follow(world, block, self._sets, self._memory, self._plan, b),
-            lambda b: self._begin_epoch(),
-        )
+    def _next_epoch(self, episodes: int) -> None:
+        self._epochs.counts.next_epoch()
+        self._begin_epoch()
 
     def restore(self, state: State) -> None:
         super().restore(state)
@@ -142,17 +142,3 @@ class FPOP(CompiledLearner[Leader]):
         leader = 2.0 * L * X * A * sqrt(self._changes * self._entropy * (e - 1.0) * T)
         optimism = (sqrt(2.0) + 1.0) * L * X * sqrt(T * A * log(T * X * A / (delta * L)))
         return leader + optimism + L * X * sqrt(2.0 * T * log(L / delta)) + 3.0 * delta * L * T
-
-
-@compiled
-def follow(world: Dynamics, block: Block, sets: RowSets, leader: Leader, plan: Plan, b: int) -> tuple[int, bool]:
-    """The episodes from b on, up to the first that ends an epoch."""
-    while b < len(block.losses):
-        enter(world, block, b, leader.policy)
-        for i in range(len(leader.loss)):
-            leader.loss[i] += block.losses[b, i, 0]
-        b += 1
-        if count_path(leader.visits, leader.new_visits, leader.new_seen, block.pairs[b - 1], block.transitions[b - 1]):
-            return b, True
-        induct(world, sets, leader.loss, leader.cost, -np.inf, np.inf, plan)
-    return b, False

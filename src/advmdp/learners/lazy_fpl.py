@@ -27,18 +27,19 @@ from numpy.typing import NDArray
 
 from advmdp.confidence import Point
 from advmdp.core.arrays import FloatArray, whole
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOSS, POLICY, Domain, State
-from advmdp.learners.episode import Block, enter
+from advmdp.learners.kernels.planners import Wait
 from advmdp.learners.parameters import between
 from advmdp.learners.perturbation import perturbation
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.optimism import induct, make_plan
+from advmdp.planning.kernels.optimism import plan_optimistically
+from advmdp.planning.optimism import make_plan
+from advmdp.projection.kernels.memory import Bounds
 
 
 class Leader(NamedTuple):
@@ -78,8 +79,9 @@ class LazyFPL(CompiledLearner[Leader]):
         self.scale, self.seed = between("scale", scale), whole("seed", seed, 0)
         self._memory = Leader(np.zeros(sk.num_transitions), np.empty(sk.num_pairs), np.zeros(3, np.int64))
         self._plan = make_plan(sk, self._memory.policy)
-        self._sets = Point(mdp.transition).bounds(sk)
-        self._next_phase()
+        self._bounds = Bounds(Point(mdp.transition).bounds(sk))
+        self._rule = Wait(self._memory)
+        self._next_epoch(0)
 
     @property
     def _entropy(self) -> float:
@@ -90,24 +92,15 @@ class LazyFPL(CompiledLearner[Leader]):
         """eta_m, where the squares of the lengths so far sum to S_m."""
         return sqrt(self._entropy / ((e - 1.0) * self.skeleton.num_states * self.skeleton.num_actions * squares))
 
-    def _next_phase(self) -> None:
+    def _next_epoch(self, episodes: int) -> None:
+        """The next phase."""
         sk, leader = self.skeleton, self._memory
         number = int(leader.phase[0]) + 1
         length = phase_length(number)
         leader.phase[:] = number, length, leader.phase[2] + length**2
         rate = self._rate(int(leader.phase[2])) / self.scale
         cost = -perturbation(self.seed, "LazyFPL", number, sk.num_pairs, rate)
-        induct(unknown_dynamics(sk), self._sets, leader.loss, cost, -inf, inf, self._plan)
-
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        b, leader = 0, self._memory
-        while b < len(block.losses):
-            stop = min(len(block.losses), b + int(leader.phase[1]))
-            wait(world, block, leader, b, stop)
-            leader.phase[1] -= stop - b
-            b = stop
-            if leader.phase[1] == 0:
-                self._next_phase()
+        plan_optimistically(Dynamics(sk), self._bounds, leader.loss, cost, -inf, inf, self._plan)
 
     @property
     def epochs(self) -> int:
@@ -131,12 +124,3 @@ class LazyFPL(CompiledLearner[Leader]):
 def phase_length(number: int) -> int:
     """tau_m = ceil(sqrt m)."""
     return ceil(sqrt(number))
-
-
-@compiled
-def wait(world: Dynamics, block: Block, leader: Leader, b: int, stop: int) -> None:
-    """The episodes from b to stop with the same policy."""
-    for t in range(b, stop):
-        enter(world, block, t, leader.policy)
-        for i in range(len(leader.loss)):
-            leader.loss[i] += block.losses[t, i, 0]

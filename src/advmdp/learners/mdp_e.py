@@ -12,12 +12,10 @@ ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are 
 from math import inf, log, sqrt
 from typing import Literal
 
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
-from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, enter
+from advmdp.learners.entropic import Entropic
+from advmdp.learners.kernels.entropic import Hedge
 from advmdp.learners.parameters import horizon_of, theory_or
-from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
 
 
@@ -36,6 +34,7 @@ class MDPE(Entropic):
     ) -> None:
         super().__init__(mdp, criterion)
         self.horizon, self.eta = horizon_of(horizon), theory_or("eta", eta)
+        self._rule = Hedge(self._memory, self._rate)
 
     @property
     def _rate(self) -> float:
@@ -43,25 +42,8 @@ class MDPE(Entropic):
             return sqrt(8.0 * log(max(2, self.skeleton.num_actions)) / self.horizon) / self.skeleton.num_steps
         return self.eta
 
-    def _step(self, world: Dynamics, block: Block) -> int:
-        return hedge(world, block, self._memory, self._rate)
-
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with another eta or length."""
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         return self.skeleton.num_steps**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)
-
-
-@compiled
-def hedge(world: Dynamics, block: Block, experts: Experts, eta: float) -> int:
-    """All episodes of the block; -1, or a pair whose value is not finite."""
-    for b in range(len(block.losses)):
-        enter(world, block, b, experts.policy)
-        for i in range(len(experts.loss)):
-            experts.loss[i] = block.losses[b, i, 0]
-        bad = advance(world, experts, experts.policy, eta)
-        if bad >= 0:
-            return bad
-        experts.policy[:] = experts.weights
-    return -1

@@ -28,17 +28,15 @@ from typing import Literal
 import numpy as np
 
 from advmdp.core.arrays import FloatArray
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.domains import State
-from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, enter, reveal
-from advmdp.learners.importance import estimate
+from advmdp.learners.entropic import Entropic
+from advmdp.learners.kernels.entropic import Visitor
 from advmdp.learners.parameters import horizon_of, theory_or
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP
-from advmdp.model.occupancy import best_response, occupancy, push_forward
+from advmdp.model.occupancy import best_response, occupancy
 from advmdp.model.policy import uniform_policy
 
 
@@ -51,6 +49,7 @@ class MDPEXP3(Entropic):
     sees = "bandit"
     assumes = "oblivious"
     weighs = True
+    _rule: Visitor
 
     def __init__(
         self,
@@ -65,15 +64,12 @@ class MDPEXP3(Entropic):
         if not isinstance(self.gamma, str) and self.gamma > 1.0:
             raise InputError("gamma", f"{gamma!r}", "a number above 0 and up to 1, or 'theory'")
         self._share, self._rate = self._rates()
-        self._explored = visiting(mdp)
-        self._mix()
-
-    def _mix(self) -> None:
-        mix(unknown_dynamics(self.skeleton), self._memory, self._explored, self._share)
+        self._rule = Visitor(self._memory, self._rate, self._share, visiting(mdp))
+        self._rule.refresh(Dynamics(self.skeleton))
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._mix()  # q_t over pairs follows from the weights
+        self._rule.refresh(Dynamics(self.skeleton))  # q_t over pairs follows from the weights
 
     @property
     def _sizes(self) -> tuple[int, float, float]:
@@ -90,9 +86,6 @@ class MDPEXP3(Entropic):
             gamma = min(0.5, (L * spread * entropy / (2.0 * T)) ** (1.0 / 3.0))
         eta = sqrt(2.0 * gamma * entropy / (T * L * spread)) if isinstance(self.eta, str) else self.eta
         return gamma, eta
-
-    def _step(self, world: Dynamics, block: Block) -> int:
-        return explore(world, block, self._memory, self._explored, self._rate, self._share)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
@@ -113,35 +106,3 @@ def visiting(mdp: MDP) -> FloatArray:
             policy[there:] = at_random[there:]
             total += np.add.reduceat(occupancy(mdp, policy), sk.transition_ptr[:-1])
     return total / (sk.num_states - 1)
-
-
-@compiled
-def explore(world: Dynamics, block: Block, experts: Experts, explored: FloatArray, eta: float, gamma: float) -> int:
-    """All episodes of the block; -1, or a pair whose value is not finite."""
-    for b in range(len(block.losses)):
-        enter(world, block, b, experts.policy)
-        for k in range(len(experts.chance)):
-            experts.chance[k] = experts.pairs[block.pairs[b, k]]
-        estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
-        bad = advance(world, experts, experts.weights, eta)
-        if bad >= 0:
-            return bad
-        mix(world, experts, explored, gamma)
-    return -1
-
-
-@compiled
-def mix(world: Dynamics, experts: Experts, explored: FloatArray, gamma: float) -> None:
-    """pi_t, and q_t over pairs."""
-    push_forward(
-        world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.weights, experts.mass,
-        experts.q,
-    )  # fmt: skip
-    pairs = experts.pairs
-    for x in range(len(world.pair_ptr) - 2):
-        first, last, total = world.pair_ptr[x], world.pair_ptr[x + 1], 0.0
-        for p in range(first, last):
-            pairs[p] = (1.0 - gamma) * experts.mass[x] * experts.weights[p] + gamma * explored[p]
-            total += pairs[p]
-        for p in range(first, last):
-            experts.policy[p] = pairs[p] / total if total > 0.0 else experts.weights[p]

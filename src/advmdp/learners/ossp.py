@@ -24,15 +24,12 @@ from typing import Literal
 import numpy as np
 
 from advmdp.core.arrays import FloatArray, fraction
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
-from advmdp.learners.entropic import Entropic, Experts, advance
-from advmdp.learners.episode import Block, enter, reveal
-from advmdp.learners.importance import estimate
+from advmdp.learners.entropic import Entropic
+from advmdp.learners.kernels.entropic import Explorer
 from advmdp.learners.parameters import horizon_of, theory_or
-from advmdp.model.dynamics import Dynamics
 from advmdp.model.mdp import MDP
-from advmdp.model.occupancy import best_response, push_forward
+from advmdp.model.occupancy import best_response
 
 
 class OSSP(Entropic):
@@ -57,6 +54,7 @@ class OSSP(Entropic):
         self.horizon, self.gamma = horizon_of(horizon), fraction("gamma", gamma)
         self.eta = theory_or("eta", eta)
         self._rate = sqrt(self._entropy / (horizon * self._variance)) if isinstance(self.eta, str) else self.eta
+        self._rule = Explorer(self._memory, self._rate, self.gamma)
 
     @cached_property
     def alpha(self) -> float:
@@ -74,9 +72,6 @@ class OSSP(Entropic):
         L, alpha = sk.num_steps, self.alpha if self.alpha > 0.0 else 1.0 / sk.num_states
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
-    def _step(self, world: Dynamics, block: Block) -> int:
-        return explore(world, block, self._memory, self._rate, self.gamma)
-
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, for the whole game; infinite with another eta or length, or where alpha is 0."""
         if self.eta != "theory" or episodes != self.horizon or self.alpha == 0.0:
@@ -91,25 +86,3 @@ def least_visits(mdp: MDP) -> FloatArray:
     successor = mdp.skeleton.successor
     rest = [best_response(mdp, (successor == x).astype(np.float64))[1] for x in range(1, mdp.skeleton.num_states)]
     return np.array([1.0, *rest])
-
-
-@compiled
-def explore(world: Dynamics, block: Block, experts: Experts, eta: float, gamma: float) -> int:
-    """All episodes of the block; -1, or a pair whose value is not finite."""
-    for b in range(len(block.losses)):
-        enter(world, block, b, experts.policy)
-        push_forward(
-            world.pair_ptr, world.transition_ptr, world.successor, experts.transition, experts.policy, experts.mass,
-            experts.q,
-        )  # fmt: skip
-        for k in range(len(experts.chance)):
-            experts.chance[k] = experts.mass[block.states[b, k]] * experts.policy[block.pairs[b, k]]
-        estimate(world.transition_ptr, block.pairs[b], reveal(block, b), experts.chance, experts.loss)
-        bad = advance(world, experts, experts.policy, eta)
-        if bad >= 0:
-            return bad
-        for x in range(len(world.pair_ptr) - 2):
-            first, last = world.pair_ptr[x], world.pair_ptr[x + 1]
-            for p in range(first, last):
-                experts.policy[p] = (1.0 - gamma) * experts.weights[p] + gamma / (last - first)
-    return -1

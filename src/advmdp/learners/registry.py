@@ -20,6 +20,7 @@ from advmdp.learners.ossp import OSSP
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.regal import REGAL
 from advmdp.learners.saving import read_learner
+from advmdp.learners.self_tuning import SelfTuning
 from advmdp.learners.uc_o_reps import UCOREPS
 from advmdp.learners.ucbvi import UCBVI
 from advmdp.learners.ucrl2 import UCRL2
@@ -30,8 +31,8 @@ from advmdp.model.skeleton import Skeleton
 LEARNERS: dict[str, type[Learner]] = {
     kind.__name__: kind
     for kind in (
-        UCOREPS, OREPS, UOBREPS, FPOP, MDPE, LazyFPL, OSSP, MDPEXP3, UCRL2, REGAL, UCBVI, Uniform, FollowLeader,
-        ReplayLast,
+        SelfTuning, UCOREPS, OREPS, UOBREPS, FPOP, MDPE, LazyFPL, OSSP, MDPEXP3, UCRL2, REGAL, UCBVI, Uniform,
+        FollowLeader, ReplayLast,
     )
 }  # fmt: skip
 

@@ -16,11 +16,11 @@ its occupancy measures, q_1 is the one closest to it.  What makes it work at rea
 """
 
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
-import numpy as np
+from numpy.typing import ArrayLike
 
-from advmdp.confidence import RowSet, bernstein_set, l1_set
+from advmdp.confidence import CHOICES, INSIDE_THE_PAPERS, Confidence, RowSet, confidence_set, kinds_for
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.mirror_descent import MirrorDescent
@@ -39,11 +39,16 @@ class UCOREPS(MirrorDescent):
     ``eta``, a number, instead of "theory": Theorem 5.3 holds for any, and :func:`advmdp.bounds.online` says what it
     promises.  The theory's is made for the worst case; ten times as much often learns faster.
 
-    ``confidence`` "l1" is the paper's set; "bernstein" bounds every probability on its own, tighter where rows have few
-    likely successors, and holds with probability 1 - 4 delta.  ``successors`` "possible" counts in the radius only
-    the successors that the skeleton allows instead of the whole next layer: as valid, since no other can occur, and
-    never worse.  ``confidence_scale`` multiplies radii and widths.  Below 1 the sets may miss the truth and the
-    theorems no longer apply; 0.1 to 0.3 is what usually pays at horizons people run.
+    ``confidence`` "l1" is the paper's set.  "weissman" and "chernoff" hold with the same probability, are contained in
+    it, and so are covered by the theorems.  "bernstein" bounds every probability on its own, and holds with
+    probability 1 - 4 delta.  "pointwise" has no constant and promises nothing; it is what usually works.  With
+    ``kinds``, a label for each pair, its estimates for pairs with the same label shrink towards what they have in
+    common; such pairs have as many successors, in the same roles.  See :mod:`advmdp.confidence.radii`.
+
+    ``successors`` "possible" counts in the radius of "l1" only the successors that the skeleton allows instead of the
+    whole next layer: as valid, since no other can occur, and never worse.  ``confidence_scale`` multiplies radii and
+    widths.  Below 1 the sets may miss the truth and the theorems no longer apply; for "l1", 0.1 to 0.3 is what usually
+    pays at horizons people run.
 
     ``share`` mixes this fraction of q_1 into the weights before each projection, so that nothing is ever forgotten for
     good: for losses whose best policy moves.  About one over the number of episodes between moves is right.  Against a
@@ -54,6 +59,7 @@ class UCOREPS(MirrorDescent):
     """
 
     optimises = "any"
+    added: ClassVar = {"kinds": None}
 
     def __init__(
         self,
@@ -62,17 +68,20 @@ class UCOREPS(MirrorDescent):
         criterion: Criterion | None = None,
         eta: float | Literal["theory"] = "theory",
         delta: float = 0.05,
-        confidence: Literal["l1", "bernstein"] = "l1",
+        confidence: Confidence = "l1",
         confidence_scale: float = 1.0,
         successors: Literal["layer", "possible"] = "layer",
         share: float = 0.0,
+        kinds: ArrayLike | None = None,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon, criterion, eta=eta, share=share, threads=threads)
         self.delta = between("delta", delta, 1.0)
-        self.confidence = one_of("confidence", confidence, ("l1", "bernstein"))
+        self.confidence = one_of("confidence", confidence, CHOICES)
         self.confidence_scale = between("confidence_scale", confidence_scale)
         self.successors = one_of("successors", successors, ("layer", "possible"))
+        self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
+        self.kinds = None if self._kinds is None else list(self._kinds.labels)
         self._begin()
 
     def _theory_eta(self, T: int) -> float:
@@ -80,20 +89,17 @@ class UCOREPS(MirrorDescent):
 
     def _new_set(self) -> RowSet:
         """Delta(M, i) for the epoch that begins."""
-        sk, counts = self.skeleton, self._epochs.counts
-        visits = np.maximum(1.0, counts.visits)
-        times = visits * (visits + 1.0) if self.horizon is None else float(self.horizon)
-        log_term = np.log(times * sk.num_states * sk.num_actions / self.delta)
-        if self.confidence == "bernstein":
-            return bernstein_set(sk, counts, log_term, self.confidence_scale)
-        return l1_set(sk, counts, log_term, self.confidence_scale, self.successors == "possible")
+        return confidence_set(
+            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
+            self._kinds, self.successors == "possible",
+        )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
         """Theorem 5.1 as printed; infinite with parameters for which it does not hold.
 
         It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
         """
-        sets = self.confidence == "l1" and self.confidence_scale == 1.0
+        sets = self.confidence in INSIDE_THE_PAPERS and self.confidence_scale == 1.0
         if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
         return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))

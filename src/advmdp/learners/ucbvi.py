@@ -21,20 +21,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import Point, tally
-from advmdp.confidence.sets import RowSets
+from advmdp.confidence import Point
 from advmdp.core.arrays import FloatArray, frozen
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import COST, ESTIMATE, LOSS, PAID, POLICY, SEEN, VISITS
-from advmdp.learners.episode import Block, enter
+from advmdp.learners.kernels.planners import Iterate
 from advmdp.learners.parameters import between, horizon_of
-from advmdp.learners.ucrl2 import note_losses
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.optimism import Plan, induct, make_plan
+from advmdp.planning.kernels.optimism import plan_optimistically
+from advmdp.planning.optimism import make_plan
+from advmdp.projection.kernels.memory import Bounds
 
 Ints = NDArray[np.int64]
 
@@ -85,19 +84,15 @@ class UCBVI(CompiledLearner[Record]):
             np.full(pairs, -inf), np.zeros(n),
         )  # fmt: skip
         # The set is the estimate itself, which changes under the view.
-        self._sets = Point(rows).bounds(sk)._replace(low=frozen(rows))
-        self._plan = make_plan(sk, self._memory.policy)
-        induct(unknown_dynamics(sk), self._sets, self._memory.mean, self._memory.cost, 0.0, inf, self._plan)
+        bounds, plan = Bounds(Point(rows).bounds(sk)._replace(low=frozen(rows))), make_plan(sk, self._memory.policy)
+        bonus = self.confidence_scale * 7.0 * sk.num_steps * self._iota
+        self._rule = Iterate(self._memory, bounds, plan, bonus, self.feedback == "full")
+        plan_optimistically(Dynamics(sk), bounds, self._memory.mean, self._memory.cost, 0.0, inf, plan)
 
     @property
     def _iota(self) -> float:
         sk = self.skeleton
         return log(5.0 * sk.num_states * sk.num_actions * sk.num_steps * self.horizon / self.delta)
-
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        bonus = self.confidence_scale * 7.0 * self.skeleton.num_steps * self._iota
-        full = self.feedback == "full"
-        iterate(world, block, self._sets, self._memory, self._plan, bonus, full, self.episode)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, up to the horizon; infinite after it, or with another scale."""
@@ -106,21 +101,3 @@ class UCBVI(CompiledLearner[Record]):
         if self.confidence_scale != 1.0 or episodes > self.horizon:
             return inf
         return 20.0 * L * self._iota * sqrt(X * A * L * episodes) + 250.0 * L**2 * X**2 * A * self._iota**2
-
-
-@compiled
-def iterate(
-    world: Dynamics, block: Block, sets: RowSets, record: Record, plan: Plan, bonus: float, full: bool, episode: int
-) -> None:
-    """All episodes of the block."""
-    for b in range(len(block.losses)):
-        enter(world, block, b, record.policy)
-        tally(world.transition_ptr, record.visits, record.seen, record.estimate, block.pairs[b], block.transitions[b])
-        note_losses(block, b, full, record.loss, record.paid)
-        if full:
-            for i in range(len(record.loss)):
-                record.mean[i] = record.loss[i] / (episode + b + 1)
-        for k in range(block.pairs.shape[1]):
-            p = block.pairs[b, k]
-            record.cost[p] = record.paid[p] / record.visits[p] - bonus / np.sqrt(record.visits[p])
-        induct(world, sets, record.mean, record.cost, 0.0, np.inf, plan)

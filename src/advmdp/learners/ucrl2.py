@@ -25,19 +25,20 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.confidence import count_path, l1_set
+from advmdp.confidence import l1_set
 from advmdp.core.arrays import FloatArray
-from advmdp.core.compiling import compiled
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Feedback
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOSS, PAID, POLICY
-from advmdp.learners.episode import Block, enter, reveal
 from advmdp.learners.epochs import Epochs
+from advmdp.learners.kernels.planners import Gather
 from advmdp.learners.parameters import between
-from advmdp.model.dynamics import Dynamics, unknown_dynamics
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.optimism import induct, make_plan
+from advmdp.planning.kernels.optimism import plan_optimistically
+from advmdp.planning.optimism import make_plan
+from advmdp.projection.kernels.memory import Bounds
 
 Ints = NDArray[np.int64]
 
@@ -85,14 +86,16 @@ class UCRL2(CompiledLearner[Record]):
             counts.new_visits, counts.new_seen,
         )  # fmt: skip
         self._plan = make_plan(sk, self._memory.policy)
+        self._rule = Gather(self._memory, self.feedback == "full")
         self._begin_epoch(0)
 
     def _begin_epoch(self, episode: int) -> None:
         sk, t = self.skeleton, self.skeleton.num_steps * episode + 1
         log_term = 7.0 * log(2.0 * sk.num_actions * t / self.delta)
-        sets = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False).bounds(sk)
+        row_set = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False)
         loss = self._memory.loss / max(1, episode)
-        induct(unknown_dynamics(sk), sets, loss, self._cost(t), 0.0, self.span, self._plan)
+        bounds = Bounds(row_set.bounds(sk))
+        plan_optimistically(Dynamics(sk), bounds, loss, self._cost(t), 0.0, self.span, self._plan)
 
     def _cost(self, t: int) -> FloatArray:
         """The optimistic loss of every pair, where the losses along the path are all that is seen."""
@@ -103,13 +106,9 @@ class UCRL2(CompiledLearner[Record]):
         means: FloatArray = self._memory.paid / visits
         return means - self.confidence_scale * bonus
 
-    def _learn(self, world: Dynamics, block: Block) -> None:
-        full = self.feedback == "full"
-        self._epochs.play(
-            len(block.losses),
-            lambda b, fresh: observe(world, block, self._memory, full, b),
-            lambda b: self._begin_epoch(self.episode + b),
-        )
+    def _next_epoch(self, episodes: int) -> None:
+        self._epochs.counts.next_epoch()
+        self._begin_epoch(episodes)
 
     def bound(self, episodes: int) -> float:
         """The guarantee at the top, at any time; infinite with another scale."""
@@ -118,27 +117,3 @@ class UCRL2(CompiledLearner[Record]):
             return inf
         steps, spread = sk.num_steps * episodes, min(float(sk.num_steps), 1.0 + self.span)
         return 34.0 * spread * sk.num_states * sqrt(sk.num_actions * steps * log(steps / self.delta))
-
-
-@compiled
-def observe(world: Dynamics, block: Block, record: Record, full: bool, b: int) -> tuple[int, bool]:
-    """The episodes from b on, up to the first that ends an epoch."""
-    while b < len(block.losses):
-        enter(world, block, b, record.policy)
-        note_losses(block, b, full, record.loss, record.paid)
-        b += 1
-        if count_path(record.visits, record.new_visits, record.new_seen, block.pairs[b - 1], block.transitions[b - 1]):
-            return b, True
-    return b, False
-
-
-@compiled
-def note_losses(block: Block, b: int, full: bool, loss: FloatArray, paid: FloatArray) -> None:
-    """Add up what is seen of episode b: all its losses, or those of the pairs on its path."""
-    if full:
-        for i in range(len(loss)):
-            loss[i] += block.losses[b, i, 0]
-    else:
-        seen = reveal(block, b)
-        for k in range(len(seen)):
-            paid[block.pairs[b, k]] += seen[k]

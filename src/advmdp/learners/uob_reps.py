@@ -20,25 +20,29 @@ Guarantee: R = O(L|X| sqrt(|A| T ln(T|X||A|/delta))) with probability 1 - 9 delt
 """
 
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from advmdp.confidence import RowSet, bernstein_set
+from advmdp.confidence import CHOICES, Confidence, RowSet, confidence_set, kinds_for
 from advmdp.criteria import Criterion
 from advmdp.learners.mirror_descent import UPPER, MirrorDescent
-from advmdp.learners.parameters import between, horizon_of, theory_or
+from advmdp.learners.parameters import between, horizon_of, one_of, theory_or
 from advmdp.model.skeleton import Skeleton
 
 
 class UOBREPS(MirrorDescent):
     """UOB-REPS.
 
-    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".  ``confidence_scale`` multiplies the widths:
-    below 1 the sets may miss the truth, and the guarantee no longer applies.
+    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".  ``confidence`` "bernstein" is its paper's;
+    "l1", "weissman", "chernoff" and "pointwise" with its ``kinds`` are those of :class:`advmdp.UCOREPS`, and the
+    guarantee, whose proof needs a bound on each probability, is not about them.  ``confidence_scale`` multiplies
+    widths and radii: below 1 the sets may miss the truth, and the guarantee no longer applies.
     """
 
     sees = "bandit"
+    added: ClassVar = {"confidence": "bernstein", "kinds": None}
 
     def __init__(
         self,
@@ -48,12 +52,17 @@ class UOBREPS(MirrorDescent):
         eta: float | Literal["theory"] = "theory",
         gamma: float | Literal["theory"] = "theory",
         delta: float = 0.05,
+        confidence: Confidence = "bernstein",
         confidence_scale: float = 1.0,
+        kinds: ArrayLike | None = None,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon_of(horizon), criterion, eta=eta, threads=threads)
         self.delta = between("delta", delta, 1.0)
+        self.confidence = one_of("confidence", confidence, CHOICES)
         self.confidence_scale = between("confidence_scale", confidence_scale)
+        self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
+        self.kinds = None if self._kinds is None else list(self._kinds.labels)
         self.gamma = theory_or("gamma", gamma)
         chosen = self._theory_eta(horizon) if isinstance(self.gamma, str) else self.gamma
         self._begin(UPPER, chosen)
@@ -63,16 +72,17 @@ class UOBREPS(MirrorDescent):
         return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * pairs)))
 
     def _new_set(self) -> RowSet:
-        sk = self.skeleton
-        assert self.horizon is not None
-        log_term = float(np.log(self.horizon * sk.num_states * sk.num_actions / self.delta))
-        return bernstein_set(sk, self._epochs.counts, log_term, self.confidence_scale)
+        return confidence_set(
+            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
+            self._kinds,
+        )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
         """L|X| sqrt(|A| T ln(T|X||A|/delta)), for the whole game; infinite with other parameters or lengths."""
         sk = self.skeleton
-        theory = self.eta == "theory" and self.gamma == "theory" and self.confidence_scale == 1.0
-        if not theory or episodes != self.horizon:
+        theory = self.eta == "theory" and self.gamma == "theory"
+        sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
+        if not theory or not sets or episodes != self.horizon:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
         return sk.num_steps * sk.num_states * float(np.sqrt(inside))

@@ -6,9 +6,10 @@ a sequence of any length takes no memory.  Episodes are counted from 0, as Pytho
 l_{t+1}.  A loss is a vector over transitions, (n,), or with ``dimensions=d`` a matrix (n, d) of d losses at once.
 """
 
-from advmdp.losses.adaptive import Adaptive, react
-from advmdp.losses.base import Losses, Policies, Reaction, no_reaction
-from advmdp.losses.generated import Drifting, FromFunction, Stochastic, Switching, drift
+from advmdp.losses.adaptive import Adaptive
+from advmdp.losses.base import Losses, Policies
+from advmdp.losses.generated import Drifting, FromFunction, Seasonal, Stochastic, Switching, drift
+from advmdp.losses.kernels.reaction import Reaction
 from advmdp.losses.recorded import Replay
 
 __all__ = [
@@ -19,9 +20,8 @@ __all__ = [
     "Policies",
     "Reaction",
     "Replay",
+    "Seasonal",
     "Stochastic",
     "Switching",
     "drift",
-    "no_reaction",
-    "react",
 ]

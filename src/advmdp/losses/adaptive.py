@@ -1,14 +1,14 @@
-"""Losses that react to the learner: the adversary that punishes what the learner prefers, and its compiled step."""
+"""Losses that react to the learner: the adversary that punishes what the learner prefers."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray, fraction, owned, whole
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
-from advmdp.core.streams import WORDS, counts_of, philox, place
-from advmdp.losses.base import Policies, Reaction
-from advmdp.losses.generated import Noisy, noisy
+from advmdp.core.streams import place
+from advmdp.losses.base import Policies
+from advmdp.losses.generated import Noisy
+from advmdp.losses.kernels.reaction import Reaction
 from advmdp.model.policy import checked_policy, uniform_policy
 from advmdp.model.skeleton import Skeleton
 
@@ -69,34 +69,3 @@ class Adaptive(Noisy):
                 raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
             total += checked_policy(self.skeleton, policy)
         return total / len(past)
-
-
-@compiled
-def react(reaction: Reaction, b: int, policy: FloatArray, transition_ptr: NDArray[np.int64]) -> None:
-    """Write the loss of episode b of the block, as :class:`Adaptive` does, and then take down its policy."""
-    past = min(reaction.memory, reaction.played + b)
-    losses, base = reaction.losses[b], reaction.base
-    width = base.size
-    counts = counts_of(width)
-    words = philox(reaction.key, reaction.start, b * counts)
-    for p in range(len(policy)):
-        preferred = _preference(reaction, b, past, p)
-        for i in range(transition_ptr[p], transition_ptr[p + 1]):
-            for j in range(base.shape[1]):
-                k = i * base.shape[1] + j
-                if k % WORDS == 0:
-                    words = philox(reaction.key, reaction.start, b * counts + k // WORDS)
-                mean = (1.0 - reaction.strength) * base[i, j] + reaction.strength * preferred
-                losses[i, j] = noisy(mean, reaction.noise, words[k % WORDS]) if reaction.noise > 0.0 else mean
-    reaction.policies[b] = policy
-
-
-@compiled
-def _preference(reaction: Reaction, b: int, past: int, p: int) -> float:
-    """p_t(x, a): the mean of the last ``past`` policies, or the uniform one if there are none."""
-    if past == 0:
-        return float(reaction.before[0, p])
-    total = 0.0
-    for s in range(b - past, b):
-        total += reaction.policies[s, p] if s >= 0 else reaction.before[len(reaction.before) + s, p]
-    return total / past

@@ -1,14 +1,14 @@
 """What a sequence of losses is: a pure function of the episode, and of past policies where it reacts to them."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.core.arrays import FloatArray, expect, frozen, whole
+from advmdp.core.arrays import FloatArray, expect, whole
 from advmdp.core.errors import InputError
-from advmdp.core.streams import Key
+from advmdp.losses.kernels.reaction import Reaction
+from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
 
@@ -16,21 +16,6 @@ class Policies(Protocol):
     """The policies played, by episode: a list, an array of rows, or a dictionary that holds only the last few."""
 
     def __getitem__(self, t: int, /) -> ArrayLike: ...
-
-
-class Reaction(NamedTuple):
-    """What an adaptive adversary needs to answer in compiled code, episode by episode of a block."""
-
-    base: FloatArray  # (n, d)
-    strength: float
-    noise: float
-    key: Key
-    start: Key  # where the noise of the block begins
-    before: FloatArray  # the policies of the last episodes before the block; the uniform one where there are none
-    played: int  # how many these are, at most ``memory``
-    memory: int
-    policies: FloatArray  # (B, pairs): those of the block, as they are played
-    losses: FloatArray  # (B, n, d): the answers
 
 
 class Losses(ABC):
@@ -64,6 +49,14 @@ class Losses(ABC):
         """For a block that is to be played in compiled code: how to answer; None where all is known in advance."""
         return None
 
+    def linear_reaction(self, mdp: MDP, episodes: int) -> tuple[ArrayLike, ArrayLike] | None:
+        """(a, B) where a fixed policy with visits x of the pairs pays <a, x> + <x, B x> in so many episodes; else None.
+
+        For losses of your own that react linearly to past occupancy measures: :meth:`advmdp.Game.best_fixed_policy`
+        then has a bound.  a is (num_pairs,), B is (num_pairs, num_pairs).
+        """
+        return None
+
     def __repr__(self) -> str:
         told = {k: v for k, v in vars(self).items() if isinstance(v, int | float) and not k.startswith("_")}
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
@@ -71,9 +64,3 @@ class Losses(ABC):
     @abstractmethod
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
         """The losses of the block, in any shape that has their entries in order; the bounds are checked."""
-
-
-def no_reaction() -> Reaction:
-    """For losses that were there before the policies."""
-    none, key = np.empty((0, 0)), np.zeros(2, np.uint64)
-    return Reaction(frozen(none), 0.0, 0.0, key, key, none, 0, 0, none, np.empty((0, 0, 0)))

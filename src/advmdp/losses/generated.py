@@ -1,4 +1,4 @@
-"""Seeded sequences of losses that do not react: stochastic, switching, drifting, and functions of the episode.
+"""Seeded sequences of losses that do not react: stochastic, switching, seasonal, drifting, functions of the episode.
 
 The seeded sequences share one construction: a mean m_t(x, a, x') that moves in a way of its own, and noise around it,
 
@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, floats, fraction, owned, whole
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
-from advmdp.core.streams import WORDS, Key, counts_of, philox, place, stream_key, to_uniform, uniforms
+from advmdp.core.streams import Key, place, stream_key, uniforms
 from advmdp.losses.base import Losses, Policies
+from advmdp.losses.kernels.noise import add_noise
 from advmdp.model.skeleton import Skeleton
+
+ENTRIES = 2**19
+"""So many numbers are drawn at once: 4 MB."""
 
 
 class Noisy(Losses):
@@ -44,8 +47,19 @@ class Noisy(Losses):
         width = math.prod(self.shape)
         rows, which = self._means(first, stop, policies)
         losses = np.empty((stop - first, width))
-        _add_noise(self._noise_key, place(first, width), rows.reshape(-1, width), which, self.noise, losses)
+        add_noise(self._noise_key, place(first, width), rows.reshape(-1, width), which, self.noise, losses)
         return losses
+
+    def noise_sums(self, first: int, stop: int) -> FloatArray:
+        """The sum of noise * (2 u_t - 1) over the block: times min(m, 1 - m), what noise adds to a mean that stays."""
+        width, total = math.prod(self.shape), np.zeros(math.prod(self.shape))
+        middle, length = np.full((1, width), 0.5), max(1, ENTRIES // width)
+        for begin in range(first, stop, length):
+            drawn = np.empty((min(length, stop - begin), width))
+            which = np.zeros(len(drawn), np.int64)
+            add_noise(self._noise_key, place(begin, width), middle, which, self.noise, drawn)
+            total += 2.0 * (drawn - 0.5).sum(axis=0)
+        return total.reshape(self.shape)
 
     def _drawn_means(self, *purpose: str) -> FloatArray:
         """One uniform mean for each pair (and dimension), the same for all its successors."""
@@ -142,6 +156,36 @@ class Switching(Noisy):
         return self._over_transitions(np.where(self._place == turn[:, None], 1.0 - self.gap, 1.0 + self.gap) / 2.0)
 
 
+class Seasonal(Noisy):
+    """Means that come back every ``period`` episodes: a week of seven days, a year of four seasons.
+
+    The period is cut into ``seasons`` parts of equal length, or as nearly as can be, one for each episode unless said.
+    Each has means of its own, uniform, one for each pair: season 0 begins at t = 0, season s at the first t of the
+    period with t * seasons // period = s.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        period: int = 7,
+        seed: int = 0,
+        seasons: int | None = None,
+        noise: float = 0.5,
+        dimensions: int | None = None,
+    ) -> None:
+        super().__init__(skeleton, dimensions, noise, seed)
+        self.period = whole("period", period, 1, 2**31)
+        self.seasons = self.period if seasons is None else whole("seasons", seasons, 1, self.period)
+        self._season_key = stream_key(seed, "adversary", "seasons")
+
+    def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
+        phase = (first % self.period + np.arange(stop - first)) % self.period
+        seasons, which = np.unique(phase * self.seasons // self.period, return_inverse=True)
+        sk, d = self.skeleton, self.dimensions or 1
+        drawn = [uniforms(self._season_key, season, 1, sk.num_pairs * d) for season in seasons.tolist()]
+        return np.array([self._over_transitions(row.reshape(sk.num_pairs, d)) for row in drawn]), which
+
+
 def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
     """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
 
@@ -193,33 +237,3 @@ class FromFunction(Losses):
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
         rows = [exact_floats(self.function(t), f"loss of episode {t}", self.shape) for t in range(first, stop)]
         return np.array(rows)
-
-
-@compiled
-def _add_noise(
-    key: Key, start: Key, means: FloatArray, which: NDArray[np.int64], noise: float, losses: FloatArray
-) -> None:
-    """losses[b] = the mean of episode b of the block, with noise around it, drawn as it is needed."""
-    count, width = losses.shape
-    counts = counts_of(width)
-    last = width - width % WORDS
-    for b in range(count):
-        row = which[b]
-        if noise == 0.0:
-            losses[b] = means[row]
-            continue
-        for j in range(0, last, WORDS):
-            one, two, three, four = philox(key, start, b * counts + j // WORDS)
-            losses[b, j] = noisy(means[row, j], noise, one)
-            losses[b, j + 1] = noisy(means[row, j + 1], noise, two)
-            losses[b, j + 2] = noisy(means[row, j + 2], noise, three)
-            losses[b, j + 3] = noisy(means[row, j + 3], noise, four)
-        words = philox(key, start, b * counts + last // WORDS)
-        for j in range(last, width):
-            losses[b, j] = noisy(means[row, j], noise, words[j - last])
-
-
-@compiled
-def noisy(mean: float, noise: float, word: np.uint64) -> float:
-    """m + noise (2 u - 1) min(m, 1 - m)."""
-    return mean + noise * (2.0 * to_uniform(word) - 1.0) * min(mean, 1.0 - mean)

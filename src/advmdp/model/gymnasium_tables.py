@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from advmdp.core.arrays import LARGEST, FloatArray, floats, frozen, owned, real, whole
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 from advmdp.model.expansion import Expansion, time_expand
 from advmdp.model.mdp import MDP
 from advmdp.model.tables import TOLERANCE, distribution
@@ -57,6 +57,8 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
 
     The environment's own limit of steps is not looked at.
     """
+    with optional:
+        from scipy.sparse import coo_array
     steps = whole("steps", steps, 1)
     name, table, initial = _model_of(make_environment(env) if isinstance(env, str) else env)
     rows = _outcomes(name, table, len(initial))
@@ -114,10 +116,8 @@ class Outcomes(NamedTuple):
 
 def _gymnasium() -> Any:
     """Gymnasium, which is optional."""
-    try:
+    with optional:
         import gymnasium
-    except ImportError:
-        raise InputError("Gymnasium", "it is not installed", "it: pip install 'advmdp[gym]'") from None
     return gymnasium
 
 

@@ -7,17 +7,19 @@ U = (x_0, a_0, x_1, ..., a_{L-1}, x_L) is drawn as Algorithm 1 does: a_k ~ pi(.|
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
 from advmdp.core.streams import generator
+from advmdp.model.kernels.evaluation import sample
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.naming import layered
-from advmdp.model.policy import broken_policy, policy_vector, row_total
+from advmdp.model.policy import broken_policy, policy_vector
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import (
     TOLERANCE,
@@ -64,6 +66,11 @@ class MDP:
         rows = exact_floats(transition, "transition", (skeleton.num_transitions,))
         object.__setattr__(self, "skeleton", skeleton)
         object.__setattr__(self, "transition", frozen(_normalised(skeleton, rows)))
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """The skeleton and P as kernels read them."""
+        return Dynamics(self.skeleton, self.transition)
 
     @classmethod
     def dense(cls, transition: Sequence[ArrayLike], initial: ArrayLike | None = None) -> "MDP":
@@ -176,8 +183,7 @@ class MDP:
     def sample_from(self, policy: FloatArray, uniforms: FloatArray) -> Trajectory:
         """The episode that these 2 L uniform numbers give; the policy is an array that has been checked."""
         sk, out = self.skeleton, Trajectory.empty(self.skeleton.num_steps)
-        arrays = (sk.pair_ptr, sk.transition_ptr, sk.successor, self.transition, policy)
-        bad = sample_path(*arrays, uniforms, out.states, out.pairs, out.transitions)
+        bad = sample(self.dynamics, policy, uniforms, out.states, out.pairs, out.transitions)
         if bad >= 0:
             raise broken_policy(sk, policy, bad)
         return out
@@ -250,42 +256,3 @@ def _dirichlet(sk: Skeleton, concentration: float, world: np.random.Generator) -
     weights = np.exp(logs - sk.over_transitions(tops))
     totals: FloatArray = np.add.reduceat(weights, first)
     return weights / sk.over_transitions(totals)
-
-
-@compiled
-def _pick(weights: FloatArray, first: int, last: int, u: float) -> int:
-    """The place in first..last at which the running sum of ``weights`` passes ``u``; never one of weight zero."""
-    chosen = first
-    total = 0.0
-    for i in range(first, last):
-        if weights[i] > 0.0:
-            chosen = i
-            total += weights[i]
-            if u < total:
-                break
-    return chosen
-
-
-@compiled
-def sample_path(
-    pair_ptr: NDArray[np.int64],
-    transition_ptr: NDArray[np.int64],
-    successor: NDArray[np.int32],
-    transition: FloatArray,
-    policy: FloatArray,
-    uniform: FloatArray,
-    states: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    transitions: NDArray[np.int64],
-) -> int:
-    """Fill one trajectory; returns -1, or the first state on its way at which the policy is no distribution."""
-    x = 0
-    states[0] = 0
-    for k in range(len(pairs)):
-        if not abs(row_total(policy, pair_ptr[x], pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
-            return x
-        p = _pick(policy, pair_ptr[x], pair_ptr[x + 1], uniform[2 * k])
-        i = _pick(transition, transition_ptr[p], transition_ptr[p + 1], uniform[2 * k + 1])
-        x = successor[i]
-        pairs[k], transitions[k], states[k + 1] = p, i, x
-    return -1

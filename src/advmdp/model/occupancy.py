@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError
+from advmdp.model.kernels.evaluation import occupy, respond, value_policy
 from advmdp.model.mdp import MDP
-from advmdp.model.policy import broken_policy, policy_vector, row_total
+from advmdp.model.policy import broken_policy, policy_vector
 from advmdp.model.skeleton import Skeleton
-from advmdp.model.tables import TOLERANCE
 
 Pointers = NDArray[np.int64]
 
@@ -61,7 +60,7 @@ def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> Flo
     pi = policy_vector(sk, policy)
     q = np.empty(sk.num_transitions) if out is None else _writable(out, sk.num_transitions)
     mass = np.empty(sk.num_states)
-    bad = push_forward(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, pi, mass, q)
+    bad = occupy(mdp.dynamics, pi, mass, q)
     if bad >= 0:
         raise broken_policy(sk, pi, bad)
     return q
@@ -108,7 +107,7 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     pi = policy_vector(sk, policy)
     losses = exact_floats(loss, "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
-    x, p = evaluate(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, pi, *values)
+    x, p = value_policy(mdp.dynamics, losses, pi, *values)
     if p >= 0:
         raise _broken_loss(sk, losses, p)
     if x >= 0:
@@ -125,7 +124,7 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
     losses = exact_floats(loss, "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
-    p = improve(sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, losses, policy, values)
+    p = respond(mdp.dynamics, losses, policy, values)
     if p >= 0:
         raise _broken_loss(sk, losses, p)
     return policy, float(values[0])
@@ -161,99 +160,3 @@ def _broken_loss(sk: Skeleton, loss: FloatArray, p: int) -> InputError:
     first, last = sk.transition_ptr[p], sk.transition_ptr[p + 1]
     row = np.array2string(loss[first:last], threshold=6)
     return InputError(f"loss at {sk.where_pair(p)}", f"{row}, whose value is not finite", "finite numbers")
-
-
-@compiled
-def push_forward(
-    pair_ptr: Pointers,
-    transition_ptr: Pointers,
-    successor: NDArray[np.int32],
-    transition: FloatArray,
-    policy: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-) -> int:
-    """q = q^{P, pi}, mass pushed on layer by layer; returns -1, or the first state where pi is no distribution."""
-    mass[:] = 0.0
-    mass[0] = 1.0
-    for x in range(len(mass) - 1):
-        total = row_total(policy, pair_ptr[x], pair_ptr[x + 1])
-        if not abs(total - 1.0) <= TOLERANCE:
-            return x
-        for p in range(pair_ptr[x], pair_ptr[x + 1]):
-            share = mass[x] * (policy[p] / total)
-            # An index that may be negative is looked at twice, which would cost a third of the time.
-            for i in range(np.uint64(transition_ptr[p]), np.uint64(transition_ptr[p + 1])):
-                q[i] = share * transition[i]
-                mass[np.uint32(successor[i])] += q[i]
-    return -1
-
-
-@compiled
-def evaluate(
-    pair_ptr: Pointers,
-    transition_ptr: Pointers,
-    successor: NDArray[np.int32],
-    transition: FloatArray,
-    loss: FloatArray,
-    policy: FloatArray,
-    state_values: FloatArray,
-    pair_values: FloatArray,
-) -> tuple[int, int]:
-    """V and Q of a policy; returns (-1, -1), or the state where pi is broken, or the pair whose value is not finite."""
-    last = len(state_values) - 1
-    state_values[last] = 0.0
-    p, i = len(policy), len(successor)
-    for x in range(last - 1, -1, -1):
-        total = row_total(policy, pair_ptr[x], pair_ptr[x + 1])
-        if not abs(total - 1.0) <= TOLERANCE:
-            return x, -1
-        expected = 0.0
-        while p > pair_ptr[x]:
-            p -= 1
-            value = 0.0
-            while i > transition_ptr[p]:
-                i -= 1
-                value += transition[i] * (loss[i] + state_values[successor[i]])
-            if not np.isfinite(value):
-                return -1, p
-            pair_values[p] = value
-            expected += policy[p] * value
-        state_values[x] = expected / total
-    return -1, -1
-
-
-@compiled
-def improve(
-    pair_ptr: Pointers,
-    transition_ptr: Pointers,
-    successor: NDArray[np.int32],
-    transition: FloatArray,
-    loss: FloatArray,
-    policy: FloatArray,
-    values: FloatArray,
-) -> int:
-    """The best policy and its values; returns -1, or a pair whose value is not finite.
-
-    Pairs and transitions are counted down along with the states, and the comparison moves no branch: loops that begin
-    anew at each pair's pointer are slower.
-    """
-    last = len(values) - 1
-    values[last] = 0.0
-    p, i = len(policy), len(successor)
-    for x in range(last - 1, -1, -1):
-        best, least = p, np.inf
-        while p > pair_ptr[x]:
-            p -= 1
-            value = 0.0
-            while i > transition_ptr[p]:
-                i -= 1
-                value += transition[i] * (loss[i] + values[successor[i]])
-            if not np.isfinite(value):
-                return p
-            policy[p] = 0.0
-            best = p if value <= least else best
-            least = min(least, value)
-        policy[best] = 1.0
-        values[x] = least
-    return -1

@@ -5,13 +5,13 @@ policy of the layered MDP is one that may depend on time in the problem it came 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, integers
-from advmdp.core.compiling import compiled
 from advmdp.core.errors import InputError, ModelError
+from advmdp.model.kernels.evaluation import find_broken
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.skeleton import Skeleton
-from advmdp.model.tables import TOLERANCE
 
 
 def uniform_policy(sk: Skeleton) -> FloatArray:
@@ -44,7 +44,7 @@ def policy_vector(sk: Skeleton, policy: ArrayLike) -> FloatArray:
 def checked_policy(sk: Skeleton, policy: ArrayLike) -> FloatArray:
     """As :func:`policy_vector`, with every row checked to be a distribution."""
     pi = policy_vector(sk, policy)
-    if (bad := _first_broken(sk.pair_ptr, pi)) >= 0:
+    if (bad := find_broken(Dynamics(sk), pi)) >= 0:
         raise broken_policy(sk, pi, bad)
     return pi
 
@@ -54,23 +54,3 @@ def broken_policy(sk: Skeleton, policy: FloatArray, x: int) -> ModelError:
     row = policy[sk.pair_ptr[x] : sk.pair_ptr[x + 1]]
     given = f"{np.array2string(row, threshold=6, precision=6)}, which sums to {row.sum():.12g}"
     return ModelError("a policy is a distribution", sk.where_state(x), given, "numbers of 0 or more that sum to 1")
-
-
-@compiled
-def row_total(weights: FloatArray, first: int, last: int) -> float:
-    """The sum of weights[first:last], or NaN where one of them is negative or NaN: then it is no distribution."""
-    total = 0.0
-    for i in range(first, last):
-        if not weights[i] >= 0.0:
-            return np.nan
-        total += weights[i]
-    return total
-
-
-@compiled
-def _first_broken(pair_ptr: NDArray[np.int64], policy: FloatArray) -> int:
-    """The first state at which the policy is no distribution, or -1."""
-    for x in range(len(pair_ptr) - 2):
-        if not abs(row_total(policy, pair_ptr[x], pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
-            return x
-    return -1

@@ -1,5 +1,6 @@
 """Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner as it stands."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -7,6 +8,8 @@ import polars as pl
 
 from advmdp.core.arrays import expect
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
+from advmdp.core.wording import number
 from advmdp.learners.base import Learner
 
 if TYPE_CHECKING:
@@ -17,6 +20,10 @@ PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b
 """Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
 DASHES = ("-", "--", ":", "-.")
 """Beyond eight learners."""
+BEST = 3
+"""So many of the best learners a picture must tell apart."""
+AHEAD = 12.0
+"""The third best is left out if it is so many times as far from the best as the second: they would look the same."""
 
 
 @runtime_checkable
@@ -36,7 +43,65 @@ class Results(Protocol):
 
     def only(self, **chosen: Any) -> "Results": ...
 
+    def paid(
+        self, level: float = 0.95, resamples: int = 2000, seed: int = 0, *, each: bool = False
+    ) -> pl.DataFrame: ...
+
+    def above(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame: ...
+
     def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame: ...
+
+
+def paid(
+    results: Results,
+    ax: "Axes | None" = None,
+    *,
+    each: bool = False,
+    zoom: bool = True,
+    level: float = 0.95,
+) -> "Axes":
+    """What each learner paid, in the units of the problem, with its band over seeds.
+
+    The curves are what was paid above the learner that paid least in the end, seed by seed: a learner whose curve falls
+    is catching up. With ``each`` they are what an episode cost on average so far. With ``zoom`` the axis ends
+    above the best two or three, and the legend says of the others what they paid.
+    """
+    axes = bare_axes(ax, "linear", "", one_setting(results))
+    lines = results.paid(level, each=True) if each else results.above(level)
+    ends = {label: line["mean"][-1] for (label,), line in lines.group_by("label", maintain_order=True)}
+    few = nearest(ends)
+    for label, colour, dash in _styles(results):
+        off = "" if label in few or not zoom else f" (+{number(ends.get(label))} at the end)"
+        _curve(axes, lines.filter(label=label), colour, dash, f"{_said(label)}{off if not each else ''}")
+    if ends:
+        unit = results.curves["unit"][0]
+        least = f"{unit}, paid above {_said(lines['best'][0])}" if not each else f"{unit} paid an episode, so far"
+        axes.set_ylabel(least)
+    if zoom and ends:
+        axes.set_ylim(*zoomed(lines, few))
+    _finish(axes, "linear")
+    return axes
+
+
+def nearest(ends: Mapping[str, float]) -> list[str]:
+    """The learners that ended lowest, which a picture must tell apart: three, or two that are far ahead."""
+    best = sorted(ends, key=lambda label: ends[label])[:BEST]
+    if len(best) == BEST and 0.0 < AHEAD * (ends[best[1]] - ends[best[0]]) < ends[best[2]] - ends[best[0]]:
+        return best[:2]
+    return best
+
+
+def zoomed(lines: pl.DataFrame, labels: Sequence[str]) -> tuple[float, float]:
+    """The least and the most that an axis must show of these learners, with a margin.
+
+    The first quarter of the episodes does not count: there means over episodes are far from where they end.
+    """
+    last = lines["episode"].max()
+    part = lines.filter(pl.col("label").is_in(labels), pl.col("episode") * 4 >= last)
+    ends = pl.concat([part["mean"], part["low"].drop_nulls(), part["high"].drop_nulls()])
+    low, high = (float(end) for end in np.quantile(ends.to_numpy(), [0.0, 1.0]))
+    room = 0.08 * (high - low) or 1.0
+    return low - room, high + room
 
 
 def regret(
@@ -50,12 +115,15 @@ def regret(
 ) -> "Axes":
     """Mean regret of each learner with its band over seeds.
 
-    ``slope`` adds a curve that grows as sqrt(T) and ends where the highest one does: on logarithmic axes it is a
-    line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where they do: the paper's
-    is for the horizon only, hence a point.  It is far above what happens, so unless asked for it is left to
-    logarithmic axes.
+    Regret is what a learner paid above the best fixed policy on the losses that it met.
+    Where losses react to the player, these are other losses for each learner: compare learners by :func:`paid`.
+
+    ``slope`` adds a curve that grows as sqrt(T) and ends where the best learner with a regret above 0 does: on
+    logarithmic axes it is a line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where
+    they do: the paper's is for the horizon only, hence a point.  It is far above what happens, so unless asked for it
+    is left to logarithmic axes.
     """
-    axes = _axes(ax, scale, "regret", _one(results))
+    axes = bare_axes(ax, scale, "regret", one_setting(results))
     lines = results.regret(level)
     for label, colour, dash in _styles(results):
         _curve(axes, lines.filter(label=label), colour, dash, _said(label))
@@ -69,7 +137,7 @@ def regret(
 
 def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear", level: float = 0.95) -> "Axes":
     """R^APP (dashed) and R^ON (solid), which sum to the regret; of learners that know the dynamics, R^APP is 0."""
-    axes = _axes(ax, scale, "part of the regret", _one(results))
+    axes = bare_axes(ax, scale, "part of the regret", one_setting(results))
     for name, column, dash in (("$R^{ON}$", "regret_online", "-"), ("$R^{APP}$", "regret_approximation", "--")):
         lines = results.regret(level, of=column)
         for label, colour, _ in _styles(results):
@@ -80,7 +148,7 @@ def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear"
 
 def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
     """How many epochs have begun, over episodes on a logarithmic axis; learners without epochs are left out."""
-    axes = _axes(ax, "linear", "epochs begun", _one(results))
+    axes = bare_axes(ax, "linear", "epochs begun", one_setting(results))
     axes.set_xscale("log")
     lines = results.regret(level, of="epochs")
     for label, colour, dash in _styles(results):
@@ -96,7 +164,7 @@ def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) ->
 
     Pairs count alike, those that are hardly ever visited too.  From 2 on, the grey line, a radius says nothing.
     """
-    axes = _axes(ax, "linear", "mean radius", _one(results))
+    axes = bare_axes(ax, "linear", "mean radius", one_setting(results))
     axes.set_xscale("log")
     axes.axhline(2.0, color="0.7", lw=1, zorder=1)
     for label, colour, dash in _styles(results):
@@ -118,7 +186,7 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     row_set, sk = learner.row_set, learner.skeleton
     if row_set is None:
         raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
-    axes = _axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
+    axes = bare_axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
     layer = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
     across = layer + 0.8 * ((place + 0.5) / np.diff(sk.layer_pair_ptr)[layer] - 0.5)
@@ -128,7 +196,7 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def _one(results: Results) -> str:
+def one_setting(results: Results) -> str:
     """The setting, which must be the only one, in words."""
     settings = expect(Results, results, "results").settings  # type: ignore[type-abstract]
     if len(settings) != 1:
@@ -139,9 +207,10 @@ def _one(results: Results) -> str:
     return f"{world}{'' if losses == 'own' else f' world, {losses} losses'}, {horizon:,} episodes"
 
 
-def _axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
+def bare_axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
     """Bare axes, with what they show written on them."""
-    import matplotlib.pyplot as plt
+    with optional:
+        import matplotlib.pyplot as plt
 
     if scale not in ("linear", "log"):
         raise InputError("scale", f"{scale!r}", "'linear' or 'log'")
@@ -176,14 +245,14 @@ def _curve(axes: "Axes", line: pl.DataFrame, colour: str, dash: str, label: str)
 
 
 def _slope(axes: "Axes", lines: pl.DataFrame) -> None:
-    """c sqrt(T), ending where the highest curve does."""
+    """c sqrt(T), ending where the lowest curve above 0 does: the worst learner says nothing about the others."""
     last = lines["episode"].max()
-    highest = lines.filter(episode=last)["mean"].max()
-    if isinstance(highest, float) and highest > 0.0:
+    lowest = lines.filter(pl.col("episode") == last, pl.col("mean") > 0.0)["mean"].min()
+    if isinstance(lowest, float):
         t = lines["episode"].unique().sort().to_numpy()
         axes.plot(
             t,
-            highest * np.sqrt(t / t[-1]),
+            lowest * np.sqrt(t / t[-1]),
             color="0.55",
             lw=1,
             ls=(0, (4, 3)),

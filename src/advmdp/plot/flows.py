@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.skeleton import Skeleton
 
@@ -28,10 +29,11 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
     together, coloured by its mean ``loss`` (from 0, blue, to 1, red) where that is given.  Bands of probability below
     0.001 are left out.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-    from matplotlib.ticker import MaxNLocator
+    with optional:
+        import matplotlib.pyplot as plt
+        from matplotlib import colormaps
+        from matplotlib.patches import Rectangle
+        from matplotlib.ticker import MaxNLocator
 
     if expect(Skeleton, sk, "skeleton").num_transitions > 200_000:
         raise InputError("skeleton", f"{sk.num_transitions} transitions", "at most 200,000, to be a picture")

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats
 from advmdp.core.errors import ProjectionError
+from advmdp.core.optional import optional
 from advmdp.model.skeleton import Skeleton
 
 LARGEST_MULTIPLIER = 60.0
@@ -23,7 +24,8 @@ LARGEST_MULTIPLIER = 60.0
 
 def project_as_printed(sk: Skeleton, log_weights: ArrayLike, center: ArrayLike, radius: ArrayLike) -> FloatArray:
     """q of the printed dual, minimised by SciPy's L-BFGS-B: slow, for small problems, accurate to a few digits."""
-    from scipy.optimize import minimize
+    with optional:
+        from scipy.optimize import minimize
 
     weights = exact_floats(log_weights, "log_weights", (sk.num_transitions,))
     rows = exact_floats(center, "center", (sk.num_transitions,))

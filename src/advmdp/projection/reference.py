@@ -48,9 +48,9 @@ Dual = namedtuple("Dual", "F rows log_pairs log_in log_out gradient imbalance")
 """What follows from beta: log_pairs is ln q(x, a), imbalance the largest |gradient|; flows are of inner states."""
 
 
-def project(sk: Skeleton, log_weights: ArrayLike, rows: RowSet, limit: int = 500) -> Projection:
+def project(sk: Skeleton, log_weights: ArrayLike, row_set: RowSet, limit: int = 500) -> Projection:
     """The projection of exp(log_weights); ``limit`` is the largest number of iterations."""
-    given, sets = exact_floats(log_weights, "log_weights", (sk.num_transitions,)), rows.bounds(sk)
+    given, sets = exact_floats(log_weights, "log_weights", (sk.num_transitions,)), row_set.bounds(sk)
     possible, met = feasible(sk, given, sets)
     if not possible[: sk.pair_ptr[1]].any():
         raise EmptySetError("projection", "no feasible path", "at least one from the first state to the last")
@@ -71,7 +71,7 @@ def project(sk: Skeleton, log_weights: ArrayLike, rows: RowSet, limit: int = 500
         gap = float(np.where(q > 0, q * (log_q - log_w), 0).sum() + dual.F)
     arrays: Any = (log_q[at], q[at], policy, log_pairs, np.where(met, beta, -np.inf))
     quality: Any = (float(-dual.F - tops.sum()), gap, dual.imbalance, iterations, gap <= 1e-8)
-    return Projection(sk, given, rows, *(array.astype(float) for array in arrays), *quality)
+    return Projection(sk, given, row_set, *(array.astype(float) for array in arrays), *quality)
 
 
 def minimise(problem: Problem, limit: int) -> tuple[Array, Dual, int]:
@@ -157,9 +157,7 @@ def hessian(problem: Problem, dual: Dual) -> Array:
     change = p - (sk.state_of_pair[:, None] == np.arange(sk.num_states))
     g = np.add.reduceat(q * change, sk.layer_pair_ptr[:-1])
     H = change.T @ (q * change) - g.T @ g
-    for (
-        one
-    ) in dual.rows.moving:  # entries that share a multiplier share their mass: dp / dbeta = diag(p) - p p' / sum p
+    for one in dual.rows.moving:  # entries that share a multiplier share their mass: dp/dbeta = diag(p) - p p'/sum p
         mine = np.where(one, p, 0)
         total = mine.sum(axis=1, keepdims=True)
         H += np.diag((q * mine).sum(axis=0)) - mine.T @ (np.where(total > 0, q / total, 0) * mine)

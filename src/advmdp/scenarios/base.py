@@ -13,8 +13,9 @@ so comparisons of policies in losses are comparisons in money, for the total and
 Sums are taken term by term, so that an episode has the same bytes alone and in any block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.core.arrays import LARGEST, FloatArray, floats, frozen, real, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
+from advmdp.learners.self_tuning import SelfTuning
 from advmdp.losses import Losses, Policies
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
@@ -49,6 +51,32 @@ class Scenario:
     offset: float
     episodes: int | None = None
     """How many episodes there are, where the losses are a recording."""
+    unit: str = "money"
+    """What ``scale`` and ``offset`` make of a loss, as tables and axes say it."""
+    kinds: tuple[int, ...] | None = None
+    """A label for each transition that says which rows of P are alike, as learners take it; None where none are."""
+
+    def learner(self, **parameters: Any) -> SelfTuning:
+        """SelfTuning for this scenario: its skeleton, its criterion, its kinds of rows.
+
+        Parameters
+        ----------
+        parameters
+            Any of :class:`advmdp.SelfTuning`; they take precedence.
+
+        Examples
+        --------
+        >>> import advmdp as am
+        >>> from advmdp.scenarios import make_scenario
+        >>> battery = make_scenario("battery", hours=6)
+        >>> game = am.play(battery.mdp, battery.losses_from(1), battery.learner(), episodes=50, seed=1)
+        >>> battery.money(game.total_loss, 50) < battery.money(50 * game.mdp.skeleton.num_steps, 50)
+        True
+        """
+        chosen: dict[str, Any] = {"criterion": self.criterion}
+        if not parameters.get("guarantee", False):  # valid sets are of single rows
+            chosen["kinds"] = self.kinds
+        return SelfTuning(self.mdp.skeleton, **(chosen | parameters))
 
     def money(self, loss: float, episodes: int = 1) -> float:
         """What a loss added up over so many episodes is in money; a regret is worth ``scale`` times itself."""
@@ -87,10 +115,22 @@ class Accounted(Losses):
         return np.clip(losses, 0.0, 1.0, out=losses)
 
 
+def labels(outcomes: Iterable[Hashable]) -> tuple[int, ...]:
+    """A number for each transition: the same for those that are the same outcome of rows that are alike."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(numbers.setdefault(outcome, len(numbers)) for outcome in outcomes)
+
+
 def recorded(costs: FloatArray) -> UnitCosts:
     """The unit costs of a recording (episodes, items, d)."""
     kept = frozen(costs)
     return lambda first, stop: kept[first:stop]
+
+
+def cycled(costs: FloatArray) -> UnitCosts:
+    """The unit costs of a recording that begins again when it is over."""
+    kept = frozen(costs)
+    return lambda first, stop: kept[(first % len(kept) + np.arange(stop - first)) % len(kept)]
 
 
 def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list[float]:

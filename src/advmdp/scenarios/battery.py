@@ -24,6 +24,9 @@ The generator, in units of ``scale`` = 1, is a pure function of (seed, day, hour
                 s_t goes smoothly from 0 to 1 and back over ``season`` days
     level_t,z   from 0.5 to 1, of each zone on its own: knots every ``period`` days, joined smoothly
     spike       with probability ``spikes`` for each day and zone one hour, any with equal chance, costs 0.4 more
+    tail        above 1, p is divided by it and times tail^(k shape^2), k = (1/2 + u/2) d^6, where d drifts as levels
+                do and u is uniform, of each day: there are spells of days with very dear hours.  tail = 300 and
+                scale = 9,000 are real-time prices of about 10 in most hours, which reach thousands in a few
 
 and with probability ``upset`` a day is turned over, all zones at once: hour h has the shape of the hour half a day
 later, as when a storm makes the evening cheap.
@@ -35,14 +38,15 @@ from functools import cached_property
 from os import PathLike
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import LARGEST, FloatArray, fraction, frozen
+from advmdp.core.arrays import LARGEST, FloatArray, floats, fraction, frozen
 from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss, WorstCase
 from advmdp.losses import drift
 from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import (
     LONGEST,
@@ -51,6 +55,7 @@ from advmdp.scenarios.base import (
     Scenario,
     UnitCosts,
     at_most,
+    labels,
     positive,
     recorded,
     span,
@@ -65,6 +70,8 @@ SUMMER = (
     0.55, 0.50, 0.48, 0.47, 0.48, 0.52, 0.60, 0.65, 0.58, 0.45, 0.33, 0.25,
     0.20, 0.20, 0.22, 0.30, 0.42, 0.60, 0.80, 0.95, 1.00, 0.90, 0.75, 0.62,
 )  # fmt: skip
+MISSING = ("", "nan", "na", "n/a", "null", "none", "-")
+"""What a cell without a price may say, in small letters."""
 Step = tuple[tuple[str, str, str, float], int, float]
 """(a row of MDP.from_steps, its item: the hour, or the day's highest or lowest price; the energy it buys)."""
 
@@ -145,28 +152,22 @@ def scenario(
     spikes: float = 0.1,
     noise: float = 0.2,
     upset: float = 0.0,
+    tail: float = 1.0,
     file: str | PathLike[str] | None = None,
     scale: float | None = None,
+    fill: bool = False,
 ) -> Scenario:
     """The battery; ``start`` is half the capacity and ``target`` the start unless said.
 
-    With ``file`` prices are the user's own, as :func:`prices_from_csv` reads them with ``scale``, and ``zones`` and
-    the parameters of the generator do not matter.  Without it ``scale`` is what a price of 1 is in money: 1 unless
-    said.
+    With ``file`` prices are the user's own, as :func:`prices_from_csv` reads them with ``scale`` and ``fill``, and
+    ``zones`` and the parameters of the generator do not matter.  Without it ``scale`` is what a price of 1 is in money:
+    1 unless said.
     """
-    size = at_most("capacity", capacity, 1, LONGEST)
-    begin = size // 2 if start is None else at_most("start", start, 0, size)
-    end = begin if target is None else at_most("target", target, 0, size)
-    if (share := fraction("efficiency", efficiency)) < 1.0 / LARGEST:
-        raise InputError("efficiency", f"{share:g}", "a number above 0, up to 1")
-    if not isinstance(discharge, bool):
-        raise InputError("discharge", f"{discharge!r}", "true or false")
-    length = at_most("hours", hours, 1, MOST_STEPS)
-    plant = Plant(length, size, begin, end, discharge, fraction("failure", failure), share)
+    plant = _plant(hours, capacity, start, target, discharge, failure, efficiency)
     steps = list(plant.steps())
     mdp = MDP.from_steps([row for row, _, _ in steps])
     items, energy = _aligned(mdp.skeleton, steps)
-    given = None if file is None else prices_from_csv(file, plant.hours, scale)
+    given = None if file is None else prices_from_csv(file, plant.hours, scale, fill)
     count = at_most("zones", zones, 1, MOST_STEPS) if given is None else len(given.zones)
     if given is None and scale is not None:
         positive("scale", scale)
@@ -174,7 +175,7 @@ def scenario(
     def costs(seed: int) -> UnitCosts:
         if given is not None:
             return recorded(_with_extremes(given.values))
-        hourly = generated_prices(seed, plant.hours, count, season, period, spikes, noise, upset)
+        hourly = generated_prices(seed, plant.hours, count, season, period, spikes, noise, upset, tail)
         return lambda first, stop: _with_extremes(hourly(first, stop))
 
     costs(0)  # what is wrong with the parameters is said now
@@ -190,7 +191,89 @@ def scenario(
         2.0 * unit,
         -unit * mdp.skeleton.num_steps,
         episodes,
+        kinds=_kinds(mdp.skeleton, energy[:, 0]),
     )
+
+
+def _plant(
+    hours: int,
+    capacity: int,
+    start: int | None,
+    target: int | None,
+    discharge: bool,
+    failure: float,
+    efficiency: float,
+) -> Plant:
+    """What the battery can do, checked."""
+    size = at_most("capacity", capacity, 1, LONGEST)
+    begin = size // 2 if start is None else at_most("start", start, 0, size)
+    end = begin if target is None else at_most("target", target, 0, size)
+    if (share := fraction("efficiency", efficiency)) < 1.0 / LARGEST:
+        raise InputError("efficiency", f"{share:g}", "a number above 0, up to 1")
+    if not isinstance(discharge, bool):
+        raise InputError("discharge", f"{discharge!r}", "true or false")
+    length = at_most("hours", hours, 1, MOST_STEPS)
+    return Plant(length, size, begin, end, discharge, fraction("failure", failure), share)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The best orders for prices that are known."""
+
+    orders: tuple[str, ...]
+    """Hour by hour "charge", "hold" or "discharge", as long as each is obeyed."""
+    levels: tuple[int, ...]
+    """How much is stored before each hour and at the end."""
+    earned: float
+    """In money, settlement included; the mean over failures, where orders may fail."""
+
+
+def best_schedule(
+    prices: ArrayLike,
+    capacity: int = 4,
+    start: int | None = None,
+    target: int | None = None,
+    discharge: bool = True,
+    failure: float = 0.0,
+    efficiency: float = 0.9,
+) -> Schedule:
+    """The best schedule for a day whose prices are known, as day-ahead prices are: no learning is needed.
+
+    Parameters
+    ----------
+    prices
+        One for each hour, in any unit of money, negative ones included.
+    capacity, start, target, discharge, failure, efficiency
+        As in :func:`scenario`; here orders do not fail unless said.
+
+    Returns
+    -------
+    Schedule
+        The orders, the levels and what they earn.
+
+    Examples
+    --------
+    >>> best = best_schedule([20.0, 10.0, 50.0, 30.0], capacity=1, start=0, efficiency=1.0)
+    >>> best.orders, best.earned
+    (('hold', 'charge', 'discharge', 'hold'), 40.0)
+    """
+    hourly = floats(prices, "prices")
+    if hourly.ndim != 1 or not len(hourly) or not (np.abs(hourly) <= LARGEST).all():
+        raise InputError("prices", f"{prices!r}", "a finite number for each hour of a day")
+    plant = _plant(len(hourly), capacity, start, target, discharge, failure, efficiency)
+    steps = list(plant.steps())
+    mdp = MDP.from_steps([row for row, _, _ in steps])
+    sk = mdp.skeleton
+    items, energy = _aligned(sk, steps)
+    paid = energy[:, 0] * _with_extremes(hourly[None, :, None])[0, items[:, 0], 0]
+    policy, value = best_response(mdp, paid)
+    orders, levels = [], [plant.start]
+    for hour in range(plant.hours):
+        x = sk.state_names.index(plant.name(hour, levels[-1])) if sk.state_names else 0
+        p = int(sk.pair_ptr[x] + np.argmax(policy[sk.pair_ptr[x] : sk.pair_ptr[x + 1]]))
+        orders.append(sk.action_names[p] if sk.action_names else "")
+        levels.append(levels[-1] + {"charge": 1, "hold": 0, "discharge": -1}[orders[-1]])
+    return Schedule(tuple(orders), tuple(levels), -float(value))
 
 
 def _aligned(sk: Skeleton, steps: list[Step]) -> tuple[NDArray[np.int64], FloatArray]:
@@ -199,6 +282,14 @@ def _aligned(sk: Skeleton, steps: list[Step]) -> tuple[NDArray[np.int64], FloatA
     columns = [found[sk.transition_label(i)] for i in range(sk.num_transitions)]
     items, energy = zip(*columns, strict=True)
     return np.array(items, np.int64)[:, None], np.array(energy)[:, None]
+
+
+def _kinds(sk: Skeleton, energy: FloatArray) -> tuple[int, ...]:
+    """Orders to move are alike in every hour and at every level: each is obeyed, or nothing happens."""
+    pair = sk.over_transitions(np.arange(sk.num_pairs))
+    rows = np.diff(sk.transition_ptr)[pair]
+    names = sk.action_names or ()
+    return labels((names[p], bool(e) if n > 1 else None) for p, e, n in zip(pair, energy, rows, strict=True))
 
 
 def _with_extremes(hourly: FloatArray) -> FloatArray:
@@ -216,6 +307,7 @@ def generated_prices(
     spikes: float = 0.1,
     noise: float = 0.2,
     upset: float = 0.0,
+    tail: float = 1.0,
 ) -> UnitCosts:
     """(first, stop) -> prices (days, hours, zones) from 0 to 1 by the generator at the head of this module."""
     span("season", season)
@@ -223,8 +315,12 @@ def generated_prices(
     fraction("spikes", spikes)
     fraction("noise", noise)
     fraction("upset", upset)
+    if positive("tail", tail) < 1.0:
+        raise InputError("tail", f"{tail!r}", "a number, 1 or more")
     winter, summer = (np.interp(np.arange(hours) * 24 / hours, np.arange(24), shape) for shape in (WINTER, SUMMER))
-    level, rough, rare = (stream_key(seed, "battery", name) for name in ("level", "noise", "rare"))
+    level, rough, rare, tight, short = (
+        stream_key(seed, "battery", name) for name in ("level", "noise", "rare", "tight", "short")
+    )
 
     def prices(first: int, stop: int) -> FloatArray:
         count = stop - first
@@ -240,13 +336,19 @@ def generated_prices(
         smooth = 0.6 * shape[:, :, None] * level_t[:, None, :] * (1.0 + noise * (2.0 * u - 1.0))
         hour = np.floor(events[:, 1 + zones :] * hours)[:, None, :]
         struck = (events[:, None, 1 : 1 + zones] < spikes) & (np.arange(hours)[:, None] == hour)
-        capped: FloatArray = np.minimum(1.0, smooth + 0.4 * struck)
+        p = smooth + 0.4 * struck
+        if tail > 1.0:
+            k = (0.5 + 0.5 * uniforms(short, first, count, zones)) * drift(tight, period, zones, first, stop) ** 6
+            p = p / tail * tail ** (k[:, None, :] * shape[:, :, None] ** 2)
+        capped: FloatArray = np.minimum(1.0, p)
         return capped
 
     return prices
 
 
-def prices_from_csv(path: str | PathLike[str], hours: int = 24, scale: float | None = None) -> Prices:
+def prices_from_csv(
+    path: str | PathLike[str], hours: int = 24, scale: float | None = None, fill: bool = False
+) -> Prices:
     """Hourly prices from a CSV file with a header line, in one of two layouts:
 
         day,hour,price  or  day,hour,zone,price        one price a line
@@ -255,7 +357,12 @@ def prices_from_csv(path: str | PathLike[str], hours: int = 24, scale: float | N
     A day is any label, and days count in the order of their first line; hours are 0 to ``hours`` - 1, each there
     once for every day and zone, in any order.  (Where clocks change, drop or repeat an hour first.)  Prices are
     divided by ``scale``, which none may exceed in size; unless it is given, it is the largest.
+
+    With ``fill`` prices may be missing: hours without a line, and cells that are empty or say nan, na, n/a, null, none
+    or -.  Each is taken from the last day that has a price for that hour and zone, or else from the next.
     """
+    if not isinstance(fill, bool):
+        raise InputError("fill", f"{fill!r}", "true or false")
     limit = np.inf if scale is None else positive("scale", scale)
     table = read_csv(path)
     day, hour = table.column("day"), table.column("hour")
@@ -268,16 +375,29 @@ def prices_from_csv(path: str | PathLike[str], hours: int = 24, scale: float | N
         if not np.isnan(values[place]):
             given = f"day {table.rows[row][day]}, hour {place[1]}{_of(zone)} for a second time"
             raise InputError(table.where(row, column), given, "each once")
-        values[place] = table.number(row, column, -limit, limit)
+        if not (fill and table.rows[row][column].lower() in MISSING):
+            values[place] = table.number(row, column, -limit, limit)
+    if fill:
+        values = _filled(values)
     if (missing := np.isnan(values)).any():
         k, h, z = (int(n) for n in np.argwhere(missing)[0])
-        given = f"no price for day {list(days)[k]}, hour {h}{_of(list(zones)[z])}"
-        raise InputError(table.path, given, f"hours 0 to {hours - 1} of every day and zone")
+        when = f"on any day, hour {h}" if fill else f"for day {list(days)[k]}, hour {h}"
+        expected = f"hours 0 to {hours - 1} of every day and zone{'' if fill else ', or fill=True'}"
+        raise InputError(table.path, f"no price {when}{_of(list(zones)[z])}", expected)
     largest = float(np.abs(values).max())
     if largest == 0.0:
         raise InputError(table.path, "prices that are all 0", "some that are not")
     unit = largest if scale is None else limit
     return Prices(frozen(values / unit), tuple(days), tuple(zones), unit)
+
+
+def _filled(values: FloatArray) -> FloatArray:
+    """Each missing price from the last day that has one for its hour and zone, or else from the next."""
+    day = np.arange(len(values))[:, None, None]
+    known = ~np.isnan(values)
+    last = np.maximum.accumulate(np.where(known, day, -1), axis=0)
+    following = np.minimum.accumulate(np.where(known, day, len(values) - 1)[::-1], axis=0)[::-1]
+    return np.take_along_axis(values, np.where(last >= 0, last, following), axis=0)
 
 
 def _entries(table: CsvTable, known: set[int]) -> list[tuple[int, str, int]]:

@@ -1,6 +1,7 @@
-"""Learners side by side in scenarios, over seeds: what the regret of an episode is in the scenario's own units.
+"""Learners side by side in scenarios, over seeds: what an episode costs in the scenario's own units, and its regret.
 
-For learner i in world w, over the seeds s,
+What is paid comes first.  Next to it stand the best fixed policy of all episodes, and foresight: the best policy of
+each episode by itself, by someone who knows its costs and P.  For learner i in world w, over the seeds s,
 
     regret(i, w) = mean over s of  scale * R_{1:T}(i, w, s) / T,   with the standard error of that mean,
 
@@ -22,12 +23,15 @@ from rich.progress import track
 from rich.table import Table
 
 from advmdp.core.arrays import FloatArray, floats, fraction
-from advmdp.criteria import Criterion
+from advmdp.core.optional import optional
+from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.play import play
 from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import State
-from advmdp.model.mdp import Trajectory
+from advmdp.losses import Losses
+from advmdp.model.mdp import MDP, Trajectory
+from advmdp.model.occupancy import best_response
 from advmdp.scenarios.base import Scenario
 
 Learners = Callable[[Scenario, Criterion, int], Mapping[str, Learner]]
@@ -46,6 +50,39 @@ class Comparison:
     """The games of the last seed."""
     unit: dict[str, float]
     """What a loss of 1 is worth, by world."""
+    paid: dict[tuple[str, str], FloatArray]
+    """What an episode costs."""
+    foresight: dict[tuple[str, str], FloatArray]
+    """What an episode costs who knows its losses and P; empty where the criterion is not the total loss."""
+
+    def paid_table(self, title: str, earned: bool = False, digits: int = 3) -> Table:
+        """What an episode costs, or earns: a row for each learner, the best of each world in green."""
+        table, sign = Table(title=title), -1.0 if earned else 1.0
+        worlds = list(dict.fromkeys(world for _, world in self.paid))
+        table.add_column("per episode")
+        for world in worlds:
+            table.add_column(world, justify="right", no_wrap=True)
+        least = {world: min(v.mean() for (_, at), v in self.paid.items() if at == world) for world in worlds}
+        for name in dict.fromkeys(name for name, _ in self.paid):
+            cells = []
+            for world in worlds:
+                values = self.paid[name, world]
+                text = shown(sign * values, digits)
+                cells.append(f"[green]{text}[/]" if values.mean() == least[world] else text)
+            table.add_row(name, *cells)
+        table.add_section()
+        references = {"best fixed policy": self.best, "foresight": self.foresight}
+        for name, values_of in references.items():
+            if values_of:
+                table.add_row(name, *(self._reference(values_of, world, sign, digits) for world in worlds))
+        return table
+
+    def _reference(self, values_of: dict[tuple[str, str], FloatArray], world: str, sign: float, digits: int) -> str:
+        """From the least to the most where each learner makes losses of its own."""
+        means = [sign * values.mean() for (_, at), values in values_of.items() if at == world]
+        if not means:
+            return "-"
+        return " to ".join(dict.fromkeys(f"{end:,.{digits}f}" for end in (min(means), max(means))))
 
     def table(self, title: str, footer: str) -> Table:
         """A row for each learner, the least of each world in green, and what the best fixed policy pays."""
@@ -66,7 +103,8 @@ class Comparison:
 
     def draw(self, path: Path, ylabel: str) -> None:
         """Regret over the episodes, of the last seed, a panel for each world, as a PNG."""
-        import matplotlib.pyplot as plt
+        with optional:
+            import matplotlib.pyplot as plt
 
         from advmdp.plot.curves import PALETTE
 
@@ -85,10 +123,8 @@ class Comparison:
         plt.close(figure)
 
     def _paid(self, world: str) -> str:
-        """What the best fixed policy pays: from the least to the most where each learner makes losses of its own."""
-        means = [values.mean() for (_, at), values in self.best.items() if at == world]
-        ends = dict.fromkeys(f"{end:,.3f}" for end in (min(means), max(means)))
-        return " to ".join(ends)
+        """What the best fixed policy pays."""
+        return self._reference(self.best, world, 1.0, 3)
 
 
 def compare(
@@ -98,6 +134,8 @@ def compare(
     """Play all learners in all worlds with all seeds; ``criterion`` is the scenario's own unless said."""
     regret: dict[tuple[str, str], list[float]] = {}
     best: dict[tuple[str, str], list[float]] = {}
+    paid: dict[tuple[str, str], list[float]] = {}
+    ahead: dict[tuple[str, str], list[float]] = {}
     last: dict[tuple[str, str], Game] = {}
     unit: dict[str, float] = {}
     todo = [(world, seed) for world in worlds for seed in seeds]
@@ -106,13 +144,25 @@ def compare(
         losses, wanted = scenario.losses_from(seed), criterion or scenario.criterion
         own = wanted == scenario.criterion
         unit[world] = scenario.scale if own else 1.0
+
+        def worth(loss: float, scenario: Scenario = scenario, own: bool = own) -> float:
+            return (scenario.money(loss, episodes) if own else loss) / episodes
+
+        known = None if losses.memory or wanted != TotalLoss() else worth(foresight(scenario.mdp, losses, episodes))
         for name, learner in learners(scenario, wanted, episodes).items():
             game = play(scenario.mdp, losses, learner, episodes, seed, criterion=wanted, comparator_at="end")
             regret.setdefault((name, world), []).append(unit[world] * game.regret / episodes)
             last[name, world] = game
-            value = game.comparator.value
-            best.setdefault((name, world), []).append((scenario.money(value, episodes) if own else value) / episodes)
-    return Comparison(_arrays(regret), _arrays(best), last, unit)
+            best.setdefault((name, world), []).append(worth(game.comparator.value))
+            paid.setdefault((name, world), []).append(worth(game.total_loss))
+            if known is not None:
+                ahead.setdefault((name, world), []).append(known)
+    return Comparison(_arrays(regret), _arrays(best), last, unit, _arrays(paid), _arrays(ahead))
+
+
+def foresight(mdp: MDP, losses: Losses, episodes: int) -> float:
+    """What the best policy of each episode pays in all of them, for losses that do not react."""
+    return sum(best_response(mdp, losses.at(t))[1] for t in range(episodes))
 
 
 def _arrays(found: dict[tuple[str, str], list[float]]) -> dict[tuple[str, str], FloatArray]:

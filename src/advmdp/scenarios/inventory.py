@@ -33,6 +33,7 @@ from advmdp.core.streams import stream_key
 from advmdp.criteria import TotalLoss
 from advmdp.losses import drift
 from advmdp.model.mdp import MDP
+from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import (
     MOST_STEPS,
     Accounted,
@@ -40,6 +41,7 @@ from advmdp.scenarios.base import (
     UnitCosts,
     at_most,
     checked_distribution,
+    labels,
     recorded,
     span,
 )
@@ -141,7 +143,26 @@ def scenario(
         scale,
         0.0,
         episodes,
+        kinds=_kinds(shop, sk),
     )
+
+
+def _kinds(shop: Shop, sk: Skeleton) -> tuple[int, ...]:
+    """What becomes of a day depends on what is left and ordered and on its demand, not on yesterday's record."""
+    first = {demand: day for day, demand in reversed(list(enumerate(shop.demands)))}
+    day_of = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
+    pairs = sk.over_transitions(np.arange(sk.num_pairs)).tolist()
+    states, orders = sk.state_names or (), sk.action_names or ()
+
+    def outcome(pair: int, there: int) -> tuple[object, ...]:
+        day, words = int(day_of[pair]), states[int(sk.state_of_pair[pair])].split(" left")[0].split()
+        if day == shop.days:
+            return ("close",)
+        # Without the day: "1 left, 2 short".
+        result = states[there].removeprefix(states[there].split(" left")[0].rsplit(" ", 1)[0])
+        return first[shop.demands[day]], words[-1], orders[pair], result
+
+    return labels(outcome(p, y) for p, y in zip(pairs, sk.successor.tolist(), strict=True))
 
 
 def generated_costs(seed: int, period: int = 50) -> UnitCosts:

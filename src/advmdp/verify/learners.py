@@ -25,6 +25,7 @@ from advmdp.criteria import TotalLoss
 from advmdp.game.play import play
 from advmdp.learners import bounds
 from advmdp.learners.base import Learner
+from advmdp.learners.parameters import parameter_names
 from advmdp.learners.registry import LEARNERS, make_learner
 from advmdp.losses import Adaptive, Losses
 from advmdp.model.mdp import MDP
@@ -67,8 +68,9 @@ def contenders() -> list[Contender]:
     for name, kind in LEARNERS.items():
         if name not in ELSEWHERE:
             either = kind.sees == "full or bandit"
-            for options in ({"feedback": "full"}, {"feedback": "bandit"}) if either else ({},):
-                title = ", ".join([name, *options.values()])
+            proven: dict[str, Any] = {"guarantee": True} if "guarantee" in parameter_names(kind) else {}
+            for options in ({"feedback": "full"}, {"feedback": "bandit"}) if either else (proven,):
+                title = ", ".join([name, *(value for value in options.values() if isinstance(value, str))])
                 found.append(Contender(title, partial(made, name, options), NOTES.get(name, "")))
     return found
 

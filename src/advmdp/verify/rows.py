@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
 
+from advmdp.core.optional import optional
 from advmdp.learners import bounds
 from advmdp.model.skeleton import Skeleton
+
+with optional:
+    from scipy.special import stdtrit
 
 T_ = TypeVar("T_")
 SURE = 0.999
@@ -52,7 +55,7 @@ def hidden(items: Sequence[T_], title: str, /) -> Iterable[T_]:
 def bounded(sk: Skeleton, statement: str, what: str, measured: float, bound: float, T: int, beside: str) -> Row:
     """A regret and its bound, with the latter as a share of L T."""
     share = bound / bounds.trivial(sk, T)
-    basis = f"{share:.2g} L T" if share < 1.0 else f"{share:.2g} L T, no promise"
+    basis = f"{share:.2g} L T" if share < 1.0 else f"{share:.2g} L T, vacuous"
     return Row(statement, what, measured, "<=", bound, measured <= bound, ",.0f", beside, basis)
 
 

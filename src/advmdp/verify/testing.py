@@ -22,7 +22,6 @@ from advmdp.learners.base import Learner
 from advmdp.learners.episode import make_block
 from advmdp.learners.registry import load_learner
 from advmdp.losses import Losses, Switching
-from advmdp.model.dynamics import known_dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import flow_residuals, occupancy, policy_of, transition_of
 from advmdp.model.policy import checked_policy
@@ -288,7 +287,7 @@ class _Trial:
         drawn = rng.random((count, 2 * sk.num_steps))
         total = np.zeros((sk.num_transitions, 1))
         block = make_block(sk, self.losses.block(0, count), terms, total, drawn)
-        one.play_block(known_dynamics(self.mdp), block)
+        one.play_block(self.mdp.dynamics, block)
         for t in range(count):
             path = Trajectory(block.states[t], block.pairs[t], block.transitions[t])
             loss = self.losses.at(t)

@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple
 
 from advmdp.core.errors import StorageError
 
-SHARED = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
+SHARED = ("POLARS_MAX_THREADS",)
 """Threads of which a process gets its part: results do not depend on them."""
 THREADS = (*SHARED, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Those of BLAS do change the last digits of a sum, so there is always one of these."""

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advmdp import __version__
-from advmdp.core.errors import InputError, StorageError
+from advmdp.core.errors import InputError, MissingPackageError, StorageError
 from advmdp.core.files import write_bytes
 from advmdp.experiments.engines.local import THREADS, Engine, Event, Task, play_task
 from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK, Run, make_folder, tidy
@@ -65,7 +65,7 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
     says less.  Where the process is connected to a cluster already, that is the one.
     """
     if find_spec("ray") is None:
-        raise InputError("--engine ray", "Ray is not installed", "it: pip install 'advmdp[ray]'")
+        raise MissingPackageError("ray", "ray")
     if address is not None:
         _check_address(address)
 

@@ -1,10 +1,10 @@
-
+// The report of an experiment: curves and tables as the controls say.
 "use strict";
 // Draws what the controls say, anew each time: some hundred points a curve, so nothing is kept.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const chart = $("chart"), margin = {top: 12, right: 22, bottom: 40, left: 62};
-const MOST_DECADES = 5;
+const MOST_DECADES = 5, BEST = 3, AHEAD = 12; // as in advmdp.plot
 let view = null; // the scales of the last drawing, for the pointer
 
 function draw() {
@@ -13,6 +13,7 @@ function draw() {
   chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
   chart.replaceChildren();
   const last = Math.max(1, ...lines.map((line) => line.t.at(-1)));
+  for (const part of document.querySelectorAll("[data-only]")) part.hidden = part.dataset.only !== which.key;
   const bounds = $("bound").checked && which.key === "regret" ? lines.flatMap((line) => line.bound.map((b) => b[1])) : [];
   const [low, high] = extent(lines, which.key, bounds, log);
   const x = scale(log ? 1 : 0, last, margin.left, width - margin.right, log);
@@ -20,14 +21,14 @@ function draw() {
   view = {x, y, last, lines, key: which.key, height};
   const box = {x: margin.left, y: margin.top, width: width - margin.left - margin.right, height: height - margin.top - margin.bottom};
   add(add(add(chart, "defs"), "clipPath", {id: "inside"}), "rect", box);
-  axes(x, y, width, height, which.name);
+  axes(x, y, width, height, which.name + inUnit(which.key));
   const inside = add(chart, "g", {"clip-path": "url(#inside)"});
   if ($("guide").checked && which.key === "regret") guide(inside, lines, x, y, last);
   for (const line of lines) curve(inside, line, which.key, x, y);
   if (bounds.length) for (const line of lines) bound(inside, line, x, y);
   add(chart, "line", {class: "cursor", id: "cursor", y1: margin.top, y2: height - margin.bottom});
   add(chart, "g", {id: "spots"});
-  caption(lines, which, log);
+  caption(lines, which, log, high);
   slide(lines);
 }
 
@@ -39,13 +40,29 @@ function shown() {
 
 function setting() { return $("setting") ? +$("setting").value : 0; }
 
+const money = (key) => key === "above" || key === "each" || key.startsWith("regret");
+function inUnit(key) { const unit = data.units[setting()]; return unit && money(key) ? ` (${unit})` : ""; }
+
 function extent(lines, key, bounds, log) {
-  const values = lines.flatMap((line) => line[key].flat()).filter((v) => v !== null).concat(bounds);
-  const high = Math.max(...values, log ? 1e-9 : 0);
+  const near = log || bounds.length || !money(key) ? lines : closest(lines, key);
+  const from = key === "each" && !log ? Math.max(...lines.map((line) => line.t.at(-1))) / 4 : 0; // means begin far away
+  const values = near.flatMap((line) => line[key].flatMap((part) => part.filter((v, i) => v !== null && line.t[i] >= from))).concat(bounds);
+  const high = Math.max(...values, log ? 1e-9 : -Infinity);
   if (!values.length) return [log ? 0.1 : 0, 1];
-  if (!log) return [Math.min(0, ...values), high > 0 ? high * 1.04 : 1];
+  if (!log) {
+    const low = Math.min(...values, key === "each" ? Infinity : 0), room = (high - low) * 0.06;
+    return [low < 0 || key === "each" ? low - room : low, high > low ? high + room : low + 1];
+  }
   const means = lines.flatMap((line) => line[key][0]).filter((v) => v > 0);
   return [Math.max(Math.min(high, ...means), Math.max(0, ...means) / 10 ** MOST_DECADES) / 1.3, high * 1.3];
+}
+
+// Those that end lowest: were the worst in the picture, nobody could tell the best apart.
+function closest(lines, key) {
+  if (!$("best").checked) return lines;
+  const end = (line) => line[key][0].at(-1), best = [...lines].sort((a, b) => end(a) - end(b)).slice(0, BEST);
+  const [one, two, three] = best.map(end);
+  return two > one && AHEAD * (two - one) < three - one ? best.slice(0, 2) : best;
 }
 
 function scale(from, to, start, end, log) {
@@ -59,7 +76,7 @@ function scale(from, to, start, end, log) {
 function steps(from, to, count) {
   const rough = (to - from) / Math.max(2, count), power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999), out = [];
-  for (let i = Math.ceil(from / step); i * step <= to; i++) out.push(i * step);
+  for (let i = Math.ceil(from / step); i * step <= to; i++) out.push(i * step || 0); // no -0
   return out;
 }
 
@@ -94,8 +111,9 @@ function curve(into, line, key, x, y) {
 }
 
 function guide(into, lines, x, y, last) {
-  const top = Math.max(0, ...lines.map((line) => line.regret[0].at(-1)));
-  if (top <= 0) return;
+  const ends = lines.map((line) => line.regret[0].at(-1)).filter((v) => v > 0);
+  if (!ends.length) return;
+  const top = Math.min(...ends); // the best: the worst one says nothing about the others
   const points = [...Array(61).keys()].map((i) => Math.exp(Math.log(last) * i / 60));
   const d = points.map((t) => `${x(t).toFixed(1)} ${y(top * Math.sqrt(t / last)).toFixed(1)}`);
   add(into, "path", {class: "guide", d: `M${d.join("L")}`});
@@ -110,13 +128,17 @@ function bound(into, line, x, y) {
 
 function look(learner) { return `k${learner % 8} d${Math.floor(learner / 8) % 4}`; }
 
-function caption(lines, which, log) {
+function caption(lines, which, log, high) {
   const seeds = [...new Set(lines.map((line) => line.seeds))].join(" or ");
   const bands = lines.some((line) => line[which.key][1][0] !== null);
   let text = lines.length ? `${which.about} Means over ${seeds} ${seeds === "1" ? "seed" : "seeds"}` : "No learner that has this is switched on";
   if (bands) text += `; bands are ${data.level} bootstrap intervals of the mean`;
   text += ".";
-  if (lines.length && which.key === "regret" && $("guide").checked) text += " The broken grey line grows as √T.";
+  const over = lines.filter((line) => !log && line[which.key][0].at(-1) > high).map((line) => `${named(line.learner)} (${short(line[which.key][0].at(-1))})`);
+  if (over.length) text += ` Above the picture at the end: ${over.join(", ")}.`;
+  if (which.key === "above" && lines.length) text += " Beside each learner: what it paid so far, and how much that is above the least.";
+  if (which.key.startsWith("regret") && data.reacts[setting()]) text += ` ${data.reacting}`;
+  if (lines.length && which.key === "regret" && $("guide").checked) text += " The broken grey line grows as √T and ends at the best learner.";
   if (lines.some((line) => line.bound.length) && which.key === "regret" && $("bound").checked)
     text += " Thick strokes at the end, or dotted lines, are what a learner guarantees.";
   if (lines.length && log) text += " Values of 0 or less have no place on a logarithmic axis.";
@@ -143,8 +165,8 @@ function point() {
     const value = line[key][0][i];
     $("cursor").setAttribute("x1", x(line.t[i]));
     $("cursor").setAttribute("x2", x(line.t[i]));
-    document.querySelector(`#learners output[data-learner="${line.learner}"]`).textContent = short(value);
-    if (y(value) <= view.height - margin.bottom) add($("spots"), "circle", {class: `spot ${look(line.learner)}`, r: 3.5, cx: x(line.t[i]), cy: y(value)});
+    document.querySelector(`#learners output[data-learner="${line.learner}"]`).textContent = key === "above" ? `${short(line.paid[0][i])} (${value < 0 ? "−" : "+"}${short(Math.abs(value))})` : short(value);
+    if (y(value) <= view.height - margin.bottom && y(value) >= margin.top) add($("spots"), "circle", {class: `spot ${look(line.learner)}`, r: 3.5, cx: x(line.t[i]), cy: y(value)});
   }
 }
 
@@ -155,6 +177,8 @@ function hover(event) {
   $("at").value = away.indexOf(Math.min(...away));
   point();
 }
+
+function named(learner) { return document.querySelectorAll("#learners .name")[learner].textContent; }
 
 function choose() {
   document.querySelectorAll("[data-setting]").forEach((part) => { part.hidden = +part.dataset.setting !== setting(); });

@@ -28,5 +28,16 @@ become small.
 from advmdp.planning.hindsight.answer import Comparator
 from advmdp.planning.hindsight.best_policy import comparator, comparators, total_comparator
 from advmdp.planning.hindsight.sequence import Blocks, Played
+from advmdp.planning.hindsight.switching import SwitchingComparator, check_switching, switching_comparator
 
-__all__ = ["Blocks", "Comparator", "Played", "comparator", "comparators", "total_comparator"]
+__all__ = [
+    "Blocks",
+    "Comparator",
+    "Played",
+    "SwitchingComparator",
+    "check_switching",
+    "comparator",
+    "comparators",
+    "switching_comparator",
+    "total_comparator",
+]

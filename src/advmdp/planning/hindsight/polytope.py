@@ -3,6 +3,7 @@
 import numpy as np
 
 from advmdp.core.arrays import FloatArray
+from advmdp.core.optional import optional
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response, occupancy, policy_of
 
@@ -41,8 +42,9 @@ class Polytope:
 
         HiGHS is exact to some decimals after the point, so numbers are told in units of what the minimum is about.
         """
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array, hstack
+        with optional:
+            from scipy.optimize import linprog
+            from scipy.sparse import csr_array, hstack
 
         sk, pairs, lines = self.sk, np.arange(self.sk.num_pairs), len(heights)
         shape = (sk.num_states, sk.num_pairs)

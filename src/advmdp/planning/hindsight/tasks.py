@@ -8,7 +8,8 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
 from advmdp.criteria import RISK, RISK_LEMMA, WORST, Criterion
 from advmdp.planning.hindsight.polytope import Polytope
-from advmdp.planning.hindsight.sums import add_products, add_rows, means_over_successors, sums
+from advmdp.planning.hindsight.sums import means_over_successors, sums
+from advmdp.planning.kernels.sums import add_products, add_rows
 
 MOST_PAIRS = 2048
 """Above so many pairs there is no matrix over them."""

@@ -8,286 +8,191 @@ never made from those: the mass of a state comes from the forward pass, and is d
 exponentials of differences of offsets, which are exact. Flow is conserved to the rounding of q', not to that of log w.
 """
 
-import numpy as np
-from numba import prange
-
-from advmdp.confidence.sets import RowSets
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_in_place,
-    compiled_inline,
-    compiled_parallel,
-    compiled_sums,
-    unsigned,
+import cython
+from cython.cimports.advmdp.projection.kernels.exact import exponential, exponentiate, log_row
+from cython.cimports.advmdp.projection.kernels.sums import sum_of
+from cython.cimports.advmdp.projection.kernels.types import (
+    FREE,
+    IMPOSSIBLE,
+    LIFT,
+    LIFT_REST,
+    UNIT,
+    first_entry,
+    part_of,
+    scratch_row,
 )
-from advmdp.projection.kernels.dual import UNIT
-from advmdp.projection.kernels.exponential import exponential
-from advmdp.projection.kernels.parts import Part, part_of
-from advmdp.projection.kernels.structure import first_entry
-from advmdp.projection.kernels.types import (
-    BETA,
-    EDGE_PTR,
-    FIRST_OF_PAIR,
-    FIRST_OF_STATE,
-    GROWTH,
-    INFLOW,
-    LIFT_OF,
-    LOG_A,
-    LOG_B,
-    LOG_MASS,
-    LOG_OUT,
-    LOG_TOTAL,
-    LOG_U,
-    MASS_A,
-    OFFSET,
-    PAIR_PTR,
-    STATE_OF,
-    STATUS,
-    TIGHT,
-    TOP,
-    Floats,
-    Indices,
-    Structure,
-    Work,
-)
-from advmdp.projection.kernels.weights import FREE, IMPOSSIBLE, LIFT, LIFT_REST, exponentiate, log_ratio
+from cython.cimports.libc.math import INFINITY, log
+from cython.cimports.libc.string import memset
+from cython.parallel import prange
 
-SMALLEST_FACTOR = 1e-150
+SMALLEST_FACTOR = cython.declare(cython.double, 1e-150)
 
 
-@compiled_sums
-def forward_pass(structure: Structure, work: Work) -> None:
+def forward_pass(sk, w):
     """lift(x) = ln mu'(x)/mu(x), for masses in range; leaves mu', times 2^500, as inflow."""
-    mass, flow, lift, alive = work.states[INFLOW], work.flow, work.states[LIFT_OF], work.alive
-    mass[:] = 0.0
-    mass[0] = 1.0 / UNIT
-    for x in range(mass.shape[0] - 1):
-        if not alive[x]:
+    memset(w.inflow, 0, sk.states * cython.sizeof(cython.double))
+    w.inflow[0] = 1.0 / UNIT
+    for x in range(sk.states - 1):
+        if not w.alive[x]:
             continue
-        lift[x] = np.log(UNIT * mass[x]) - work.states[LOG_OUT, x]
-        here, first = UNIT * mass[x], structure.states[FIRST_OF_STATE, x]
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
+        here, first, begin = UNIT * w.inflow[x], sk.first_of_state[x], sk.edge_ptr[x]
+        w.lift[x] = log(here) - w.log_out[x]
+        size, flow = sk.edge_ptr[x + 1] - begin, w.flow + begin
         if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                mass[there + j] += here * flow[at + j]
+            mass = w.inflow + first
+            for j in range(size):
+                mass[j] += here * flow[j]
         else:
-            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
-            for j in range(unsigned(end - begin)):
-                mass[unsigned(structure.successor[entry + j])] += here * flow[at + j]
+            successor = sk.successor + first_entry(sk, x)
+            for j in range(size):
+                w.inflow[successor[j]] += here * flow[j]
 
 
-@compiled_sums
-def write_free_row(
-    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, first: int,
-    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
-) -> float:  # fmt: skip
-    """log q and q of a pair whose successors are the states from `first` on; returns the sum of q."""
-    s = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        value = factor * (UNIT * weight[at + j] * growth[there + j])
-        s += value
-        q[at + j] = value
-        log_q[at + j] = log_ratio(log_w[at + j], beta[there + j], offset) + shift
-    return s
-
-
-@compiled_sums
-def write_free_scattered(
-    log_w: Floats, weight: Floats, growth: Floats, beta: Floats, begin: int, size: int, successor: Indices,
-    factor: float, offset: float, shift: float, log_q: Floats, q: Floats,
-) -> float:  # fmt: skip
-    """log q and q of any free pair; returns the sum of q."""
-    s = 0.0
-    for i in range(unsigned(begin), unsigned(begin + size)):
-        y = unsigned(successor[i])
-        value = factor * (UNIT * weight[i] * growth[y])
-        s += value
-        q[i] = value
-        log_q[i] = log_ratio(log_w[i], beta[y], offset) + shift
-    return s
-
-
-@compiled_inline
-def write_free(structure: Structure, log_w: Floats, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
-    """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
-    weight, growth, beta, q = work.weight, work.states[GROWTH], work.states[BETA], work.row
-    status, offsets = work.marks[STATUS], work.pairs[OFFSET]
-    for x in range(part.first, part.end):
-        if not work.alive[x]:
-            continue
-        log_share = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
-        log_factor, factor = np.inf, 0.0  # the pairs of a state mostly share their offset
-        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
-            if status[pair] != FREE:
-                continue
-            offset = offsets[pair]
-            if log_factor != log_share + (offset - work.states[TOP, x]):
-                log_factor = log_share + (offset - work.states[TOP, x])
-                factor = exponential(log_factor)
-            shift = log_factor - LIFT
-            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            first = structure.pairs[FIRST_OF_PAIR, pair]
-            scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
-            if first >= 0:
-                s = write_free_row(
-                    log_w, weight, growth, beta, begin, end - begin, first, scale, offset, shift, log_q, q
-                )
-            else:
-                s = write_free_scattered(
-                    log_w, weight, growth, beta, begin, end - begin, structure.successor, scale, offset, shift, log_q, q
-                )
-            log_pair[pair] = np.log(s)
-            if scale != factor:
-                log_pair[pair] += log_factor
-                for i in range(begin, end):
-                    q[i] *= factor
-
-
-@compiled_inline
-def log_entry(sets: RowSets, pair: int, i: int, p: float, log_a: float, log_u: float) -> float:
-    """log p of an entry of a point or of a tight box, by its class and never from p."""
-    if sets.low[i] > 0.0 and p == sets.low[i]:
-        return float(sets.log_low[i])
-    if sets.is_box and p == sets.high[i]:
-        return sets.log_high[i] if p > 0.0 else -np.inf
-    return -np.inf if sets.radius[pair] == 0.0 else log_a + log_u
-
-
-@compiled_inline
-def write_l1(
-    row: Floats,
-    low: Floats,
-    log_low: Floats,
-    begin: int,
-    size: int,
-    log_u: Floats,
-    numbers: tuple[float, float, float],
-    log_q: Floats,
-) -> None:
-    """log q of a tight row of an L1 ball, by class and never from p."""
-    log_share, log_a, log_b = numbers
-    at = unsigned(begin)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_p = (log_b if row[i] < low[i] else log_a) + log_u[j]
-        fixed = (row[i] == low[i]) & (low[i] > 0.0)
-        log_q[i] = log_share + (log_low[i] if fixed else log_p)
-
-
-@compiled_inline
-def write_watched(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
-) -> None:
-    """log q = log p + ln q(x,a) for every watched pair."""
-    row, beta, log_u, successor = work.row, work.states[BETA], work.scratch[part.number, LOG_U], structure.successor
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        x = structure.pairs[STATE_OF, pair]
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        first = structure.pairs[FIRST_OF_PAIR, pair]
-        shift = work.states[LIFT_OF, x] + work.states[LOG_OUT, x] - work.states[LOG_TOTAL, x]
-        log_share = shift + (work.pairs[LOG_MASS, pair] - work.states[TOP, x] - LIFT - LIFT_REST)
-        log_pair[pair] = log_share
-        log_a, log_b, offset = work.pairs[LOG_A, pair], work.pairs[LOG_B, pair], work.pairs[OFFSET, pair]
-        if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
-        else:
-            at = unsigned(begin)
-            for j in range(unsigned(end - begin)):
-                log_u[j] = log_ratio(log_w[at + j], beta[unsigned(successor[at + j])], offset)
-        if not work.marks[TIGHT, pair]:
-            at = unsigned(begin)
-            for j in range(unsigned(end - begin)):
-                log_q[at + j] = log_share + (log_a + log_u[j])
-        elif sets.is_box or sets.radius[pair] == 0.0:
-            for i in range(begin, end):
-                log_q[i] = log_share + log_entry(sets, pair, i, row[i], log_a, log_u[i - begin])
-        else:
-            numbers = (log_share, log_a, log_b)
-            write_l1(row, sets.low, sets.log_low, begin, end - begin, log_u, numbers, log_q)
-
-
-@compiled_inline
-def write_absent(structure: Structure, work: Work, part: Part, log_q: Floats, log_pair: Floats) -> None:
-    """Zero mass on impossible pairs and on states that take no part."""
-    for pair in range(structure.states[PAIR_PTR, part.first], structure.states[PAIR_PTR, part.end]):
-        if work.marks[STATUS, pair] == IMPOSSIBLE or not work.alive[structure.pairs[STATE_OF, pair]]:
-            begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-            log_q[begin:end] = -np.inf
-            work.row[begin:end] = 0.0
-            log_pair[pair] = -np.inf
-
-
-@compiled_inline
-def write_logs(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats
-) -> None:
-    """log q and ln q(x,a) of one part, lifted by exp(lift(x)), and q itself where a pair is free."""
-    write_free(structure, log_w, work, part, log_q, log_pair)
-    write_watched(structure, log_w, sets, work, part, log_q, log_pair)
-    write_absent(structure, work, part, log_q, log_pair)
-
-
-@compiled_sums
-def scale_rows(structure: Structure, work: Work, part: Part, log_pair: Floats) -> None:
-    """q = q(x,a) p for every watched pair, in the place of p."""
-    row, share = work.row, work.pairs[MASS_A]  # not where shares are: that is the policy, which other threads write
-    for k in range(part.watched, part.watched_end):
-        share[k] = log_pair[work.watched[k]]
-    exponentiate(share, part.watched, part.watched_end)
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        for i in range(unsigned(structure.transition_ptr[pair]), unsigned(structure.transition_ptr[pair + 1])):
-            row[i] *= share[k]
-
-
-@compiled_inline
-def write_policy(structure: Structure, work: Work, part: Part, log_pair: Floats, policy: Floats) -> None:
-    """pi(a|x) = q(x,a) / mu'(x), uniform where no mass can be."""
-    pair_ptr, lift, log_out = structure.states[PAIR_PTR], work.states[LIFT_OF], work.states[LOG_OUT]
-    for x in range(part.first, part.end):
-        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-            policy[pair] = log_pair[pair] - lift[x] - log_out[x] if work.alive[x] else -np.inf
-    exponentiate(policy, pair_ptr[part.first], pair_ptr[part.end])
-    for x in range(part.first, part.end):
-        first, last = pair_ptr[x], pair_ptr[x + 1]
-        total = 0.0
-        for pair in range(first, last):
-            total += policy[pair]
-        for pair in range(first, last):
-            policy[pair] = policy[pair] / total if total > 0.0 else 1.0 / (last - first)
-
-
-@compiled
-def write_part(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, log_pair: Floats,
-    policy: Floats,
-) -> None:  # fmt: skip
-    """log q', ln q'(x,a), the policy, and in the place of the rows q'."""
-    write_logs(structure, log_w, sets, work, part, log_q, log_pair)
-    scale_rows(structure, work, part, log_pair)
-    write_policy(structure, work, part, log_pair, policy)
-
-
-@compiled_parallel
-def write_parts(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
-) -> None:
-    """`write_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        write_part(structure, log_w, sets, work, part_of(structure, work, number), log_q, log_pair, policy)
-
-
-@compiled_in_place
-def write_answer(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, log_pair: Floats, policy: Floats
-) -> None:
-    """The answer, all parts of it."""
-    if structure.parts.shape[0] > 2:
-        write_parts(structure, log_w, sets, work, log_q, log_pair, policy)
+def write_free_row(sk, w, pair, factor, shift, log_q):
+    """log q and q of a free pair."""
+    begin, first, offset = sk.transition_ptr[pair], sk.first_of_pair[pair], w.offset[pair]
+    size, log_w, weight, q = sk.transition_ptr[pair + 1] - begin, w.log_w + begin, w.weight + begin, w.q + begin
+    logs = log_q + begin
+    if first >= 0:
+        growth, beta = w.growth + first, w.beta + first
+        for j in range(size):
+            q[j] = factor * (UNIT * weight[j] * growth[j])
+            logs[j] = log_w[j] + beta[j] - offset + shift
     else:
-        write_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, log_pair, policy)
+        successor = sk.successor + begin
+        for j in range(size):
+            q[j] = factor * (UNIT * weight[j] * w.growth[successor[j]])
+            logs[j] = log_w[j] + w.beta[successor[j]] - offset + shift
+
+
+def write_free(sk, w, part, log_q):
+    """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
+    for x in range(part.first, part.end):
+        if not w.alive[x]:
+            continue
+        log_share = w.lift[x] + w.log_out[x] - w.log_total[x]
+        known, factor = INFINITY, 0.0  # the pairs of a state mostly share their offset
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            if w.status[pair] != FREE:
+                continue
+            log_factor = log_share + (w.offset[pair] - w.top[x])
+            if log_factor != known:
+                known, factor = log_factor, exponential(log_factor)
+            scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
+            write_free_row(sk, w, pair, scale, log_factor - LIFT, log_q)
+            begin = sk.transition_ptr[pair]
+            size = sk.transition_ptr[pair + 1] - begin
+            w.log_pair[pair] = log(sum_of(w.q + begin, size))
+            if scale != factor:
+                w.log_pair[pair] += log_factor
+                for j in range(size):
+                    w.q[begin + j] *= factor
+
+
+def write_bounded(sets, begin, size, row, log_share, log_a, log_u, log_q):
+    """log q of a point or of a tight row of a box, by class and never from p."""
+    low, log_low = sets.low + begin, sets.log_low + begin
+    if sets.is_box:
+        high, log_high = sets.high + begin, sets.log_high + begin
+        for j in range(size):
+            top = log_high[j] if row[j] > 0.0 else -INFINITY
+            log_p = top if row[j] == high[j] else log_a + log_u[j]
+            log_q[j] = log_share + (log_low[j] if (row[j] == low[j]) & (low[j] > 0.0) else log_p)
+    else:
+        for j in range(size):
+            log_q[j] = log_share + log_low[j] if low[j] > 0.0 else -INFINITY
+
+
+def write_ball(sk, sets, w, k, log_share, log_u, log_q):
+    """log q of a tight row of an L1 ball, by class and never from p."""
+    pair, log_a, log_b = w.watched[k], w.log_a[k], w.log_b[k]
+    begin = sk.transition_ptr[pair]
+    row, low, log_low, logs = w.row + begin, sets.low + begin, sets.log_low + begin, log_q + begin
+    for j in range(sk.transition_ptr[pair + 1] - begin):
+        log_p = (log_b if row[j] < low[j] else log_a) + log_u[j]
+        fixed: cython.bint = (row[j] == low[j]) & (low[j] > 0.0)
+        logs[j] = log_share + (log_low[j] if fixed else log_p)
+
+
+def write_watched(sk, sets, w, part, log_q):
+    """log q = log p + ln q(x,a) for every watched pair."""
+    log_u = scratch_row(w, part.number, 1)
+    for k in range(part.watched, part.watched_end):
+        pair, log_a = w.watched[k], w.log_a[k]
+        x, begin, end = sk.state_of[pair], sk.transition_ptr[pair], sk.transition_ptr[pair + 1]
+        shift = w.lift[x] + w.log_out[x] - w.log_total[x]
+        log_share = shift + (w.log_mass[k] - w.top[x] - LIFT - LIFT_REST)
+        w.log_pair[pair] = log_share
+        log_row(sk, w, pair, log_u)
+        logs = log_q + begin
+        if not w.tight[pair]:
+            for j in range(end - begin):
+                logs[j] = log_share + (log_a + log_u[j])
+        elif sets.is_box or sets.radius[pair] == 0.0:
+            write_bounded(sets, begin, end - begin, w.row + begin, log_share, log_a, log_u, logs)
+        else:
+            write_ball(sk, sets, w, k, log_share, log_u, log_q)
+
+
+def write_absent(sk, w, part, log_q):
+    """Zero mass on impossible pairs and on states that take no part."""
+    for pair in range(sk.pair_ptr[part.first], sk.pair_ptr[part.end]):
+        if w.status[pair] == IMPOSSIBLE or not w.alive[sk.state_of[pair]]:
+            for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+                log_q[i] = -INFINITY
+                w.row[i] = 0.0
+            w.log_pair[pair] = -INFINITY
+
+
+def write_logs(sk, sets, w, number, log_q):
+    """log q and ln q(x,a) of one part, lifted by exp(lift(x)), and q itself where a pair is free."""
+    part = part_of(sk, w, number)
+    write_free(sk, w, cython.address(part), log_q)
+    write_watched(sk, sets, w, cython.address(part), log_q)
+    write_absent(sk, w, cython.address(part), log_q)
+
+
+def scale_rows(sk, w, part):
+    """q = q(x,a) p for every watched pair, in the place of p."""
+    share = w.mass_a  # not where shares are: that is the policy, which other threads write
+    for k in range(part.watched, part.watched_end):
+        share[k] = w.log_pair[w.watched[k]]
+    exponentiate(share + part.watched, part.watched_end - part.watched)
+    for k in range(part.watched, part.watched_end):
+        pair = w.watched[k]
+        for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+            w.q[i] *= share[k]
+
+
+def write_policy(sk, w, part):
+    """pi(a|x) = q(x,a) / mu'(x), uniform where no mass can be."""
+    policy = w.policy
+    for x in range(part.first, part.end):
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            policy[pair] = w.log_pair[pair] - w.lift[x] - w.log_out[x] if w.alive[x] else -INFINITY
+    first = sk.pair_ptr[part.first]
+    exponentiate(policy + first, sk.pair_ptr[part.end] - first)
+    for x in range(part.first, part.end):
+        total = 0.0
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            total += policy[pair]
+        uniform = 1.0 / (sk.pair_ptr[x + 1] - sk.pair_ptr[x])
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            policy[pair] = policy[pair] / total if total > 0.0 else uniform
+
+
+def write_part(sk, sets, w, number):
+    """log q', ln q'(x,a), the policy, and in the place of the rows q'."""
+    part = part_of(sk, w, number)
+    write_logs(sk, sets, w, number, w.log_q)
+    scale_rows(sk, w, cython.address(part))
+    write_policy(sk, w, cython.address(part))
+
+
+def write_answer(sk, sets, w):
+    """The answer, all parts of it."""
+    if sk.parts > 1:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            write_part(sk, sets, w, number)
+    else:
+        write_part(sk, sets, w, 0)

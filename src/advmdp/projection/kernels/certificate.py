@@ -29,66 +29,45 @@ underflows, and log_q is compared with q elsewhere.
 
 Rounding. A logarithm ln u is known to some units in the last place of its largest summand. `doubt` adds that up, entry
 by entry and times their masses, with what a miss in the flow costs at its beta, to first order in the unit roundoff.
+
+Pairs are weighed in runs of whole states: first the logarithms of all entries, then the sums over rows
+(`certificate_sums.py`), then what follows from these.
 """
 
-import numpy as np
-from numba import prange
-
-from advmdp.confidence.sets import RowSets
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_in_place,
-    compiled_inline,
-    compiled_parallel,
-    compiled_sums,
-    unsigned,
+import cython
+from cython.cimports.advmdp.projection.kernels.certificate_sums import sum_masses, tally_run
+from cython.cimports.advmdp.projection.kernels.exact import (
+    exponentials_or_infinite,
+    exponentiate,
+    logarithms_or_zero,
 )
-from advmdp.projection.kernels.exponential import exponential
-from advmdp.projection.kernels.logarithm import logarithm
-from advmdp.projection.kernels.parts import Part, part_of
-from advmdp.projection.kernels.types import (
-    BETA,
-    FIRST_OF_PAIR,
-    INFLOW,
-    LOG_A,
-    LOG_B,
-    LOG_MASS,
-    MASS_A,
-    MASS_B,
-    OFFSET,
-    OUTFLOW,
-    PAIR_PTR,
-    PRODUCT,
-    STATUS,
-    STEP,
-    THERE,
-    Floats,
-    Structure,
-    Work,
+from cython.cimports.advmdp.projection.kernels.types import (
+    EPSILON,
+    IMPOSSIBLE,
+    LIFT,
+    first_entry,
+    part_of,
+    run_row,
 )
-from advmdp.projection.kernels.weights import LIFT
+from cython.cimports.advmdp.projection.kernels.weights import end_of_run
+from cython.cimports.libc.math import INFINITY, fabs, log
+from cython.parallel import prange
 
-EPSILON = 2.0**-52
-ULPS = 4.0  # units in the last place of its largest term that a sum of four logarithms may be off, and as much again
-WATCHED, IMPOSSIBLE = 1, 2  # as in weights.py
-ROUNDING = 1e-15  # as in confidence.py
-FAR = 1e300
-TINY = 1e-290
-BOUND, EXCESS, DOUBT, MASS = LOG_MASS, MASS_A, MASS_B, LOG_B  # what `weigh_pair` leaves in the rows of the pairs
-OPEN_TO, VIOLATION, APART = PRODUCT, OUTFLOW, STEP  # and others in the rows of the states
-LARGEST_LOG = 709.0  # beyond it `exponential` has no number
-AGREE = 1e-5  # the most that log_q may differ from ln q, however small q is
-OPEN, SHUT = 1.0, 0.0
+ULPS = cython.declare(cython.double, 4.0)  # of its largest term that a sum of four logarithms may be off, twice
+ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py
+FAR = cython.declare(cython.double, 1e300)
+TINY = cython.declare(cython.double, 1e-290)
+OPEN = cython.declare(cython.double, 1.0)
+SHUT = cython.declare(cython.double, 0.0)
 
 
-@compiled
-def can_avoid(structure: Structure, log_w: Floats, sets: RowSets, open_: Floats, pair: int) -> bool:
+def can_avoid(sk, sets, w, pair):
     """Whether some row of C(x,a) has no mass on forbidden entries and on states without a feasible path."""
     radius = sets.radius[pair]
     forced = allowed = lost = 0.0
     count = 0
-    for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
-        if log_w[i] == -np.inf or open_[structure.successor[i]] == SHUT:
+    for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+        if w.log_w[i] == -INFINITY or w.open_[sk.successor[i]] == SHUT:
             forced += sets.low[i] if radius < 2.0 or sets.is_box else 0.0
         else:
             count += 1
@@ -103,347 +82,300 @@ def can_avoid(structure: Structure, log_w: Floats, sets: RowSets, open_: Floats,
     return forced <= (0.5 * radius + ROUNDING if radius > 0.0 else 0.0)
 
 
-@compiled
-def can_reach(sets: RowSets, pair: int, i: int) -> bool:
+def can_reach(sets, pair, i):
     """Whether some row of C(x,a) has mass on its entry i."""
     if sets.is_box:
-        return bool(sets.high[i] > 0.0)
-    return bool(sets.radius[pair] > 0.0 or sets.low[i] > 0.0)
+        return sets.high[i] > 0.0
+    return sets.radius[pair] > 0.0 or sets.low[i] > 0.0
 
 
-@compiled
-def mark_feasible(structure: Structure, log_w: Floats, sets: RowSets, open_: Floats) -> None:
-    """open_(x) = 1 for the states that a feasible path from the first state to the last may meet, else 0."""
-    last = open_.shape[0] - 1
-    pair_ptr = structure.states[PAIR_PTR]
-    open_[last] = OPEN
+def mark_feasible(sk, sets, w):
+    """open_(x) = 1 for the states that a feasible path from the first state to the last may meet, else 0 or -1.
+
+    able(x,a) says whether the pair can avoid what is forbidden.
+    """
+    open_, last = w.open_, sk.states - 1
     for x in range(last - 1, -1, -1):
         open_[x] = SHUT
-        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-            if can_avoid(structure, log_w, sets, open_, pair):
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            w.able[pair] = can_avoid(sk, sets, w, pair)
+            if w.able[pair]:
                 open_[x] = OPEN
     for x in range(1, last + 1):
         open_[x] = -open_[x]  # not yet met
     for x in range(last):
         if open_[x] != OPEN:
             continue
-        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-            if not can_avoid(structure, log_w, sets, open_, pair):
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            if not w.able[pair]:
                 continue
-            for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
-                y = structure.successor[i]
-                if open_[y] < 0.0 and log_w[i] > -np.inf and can_reach(sets, pair, i):
+            for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+                y = sk.successor[i]
+                if open_[y] < 0.0 and w.log_w[i] > -INFINITY and can_reach(sets, pair, i):
                     open_[y] = OPEN
 
 
-@compiled_sums
-def free_terms(
-    log_w: Floats, log_q: Floats, q: Floats, begin: int, size: int, beta: Floats, first: int, offset: float,
-    log_pair: float,
-) -> tuple[float, float, float, float, float, float]:  # fmt: skip
-    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; what must not be; sum q |ln q - log_q|.
-
-    `log_q` is used where q underflows only, and checked elsewhere. What must not be is mass on forbidden entries, and
-    entries whose log_q is not ln q.
-    """
-    s = m = cost = weight = stray = apart = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_u = log_w[i] + beta[there + j] - offset
-        seen = q[i] > TINY
-        exact = logarithm(q[i] if seen else 1.0)
-        given = log_q[i] if log_q[i] > -FAR else 0.0  # what is forbidden has no logarithm
-        known = exact if seen else given
-        open_ = log_u > -FAR
-        logs = log_u if open_ else 0.0
-        u = exponential(logs) if open_ else 0.0
-        u = u if logs < LARGEST_LOG else np.inf
-        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0)
-        s += u
-        m += u * size_of
-        cost += q[i] * (known - log_pair - logs)
-        weight += q[i] * (size_of + abs(known))
-        stray += 0.0 if open_ else abs(q[i])
-        apart += q[i] * abs(exact - given) if seen else 0.0
-        stray += 0.0 if (not seen) | (abs(exact - given) <= AGREE) else 1.0  # NaN too
-    return s, m, cost, weight, stray, apart
+def mark_met(sk, w):
+    """As `mark_feasible` where nothing is forbidden: every path is feasible."""
+    for x in range(1, sk.states):
+        w.open_[x] = SHUT
+    for x in range(sk.states - 1):
+        if w.open_[x] == OPEN:
+            for i in range(first_entry(sk, x), first_entry(sk, x + 1)):
+                w.open_[sk.successor[i]] = OPEN
 
 
-@compiled_sums
-def sum_row(q: Floats, begin: int, end: int) -> float:
-    """The sum of |q|: NaN if there is one."""
-    s = 0.0
-    for i in range(unsigned(begin), unsigned(end)):
-        s += abs(q[i])
-    return s
+def load_pair(sk, w, pair, log_u, side):
+    """ln u relative to the offset, |beta(x')|, and the pair's part of the inflow."""
+    begin, first, offset = sk.transition_ptr[pair], sk.first_of_pair[pair], w.offset[pair] + LIFT
+    size, log_w, q = sk.transition_ptr[pair + 1] - begin, w.log_w + begin, w.q + begin
+    if first >= 0:
+        beta, inflow = w.beta + first, w.inflow + first
+        for j in range(size):
+            log_u[j] = log_w[j] + beta[j] - offset
+            side[j] = fabs(beta[j]) if beta[j] > -FAR else 0.0
+        for j in range(size):
+            inflow[j] += q[j]
+    else:
+        successor = sk.successor + begin
+        for j in range(size):
+            here = w.beta[successor[j]]
+            log_u[j] = log_w[j] + here - offset
+            side[j] = fabs(here) if here > -FAR else 0.0
+            w.inflow[successor[j]] += q[j]
 
 
-@compiled_sums
-def ball_terms(
-    log_w: Floats, center: Floats, log_center: Floats, begin: int, size: int, beta: Floats, first: int, offset: float,
-    log_a: float, log_b: float,
-) -> tuple[float, float, float, float]:  # fmt: skip
-    """sum u e^t, the same times its magnitude, sum c t and its magnitude; t in units where u is relative to offset."""
-    s = m = linear = weight = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_u = log_w[i] + beta[there + j] - offset
-        logs = log_u if log_u > -FAR else 0.0
-        ratio = log_center[i] - logs
+def tilt_ball(center, log_center, log_u, size, log_a, log_b, t, tilted):
+    """t = ln(c/u) clipped to [ln a, ln b], and ln(u e^t)."""
+    for j in range(size):
+        present: cython.bint = log_u[j] > -FAR
+        ratio = log_center[j] - (log_u[j] if present else 0.0)
         clipped = ratio if ratio > log_a else log_a
         clipped = clipped if clipped < log_b else log_b
-        t = clipped if center[i] > 0.0 else log_a
-        t = t if log_u > -FAR else log_b  # a forbidden entry wants its mass elsewhere
-        value = exponential(log_u + t) if log_u + t < LARGEST_LOG else np.inf
-        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0) + abs(t)
-        s += value
-        m += value * size_of
-        linear += center[i] * t
-        weight += center[i] * abs(t)
-    return s, m, linear, weight
+        tilt = clipped if center[j] > 0.0 else log_a
+        t[j] = tilt if present else log_b  # a forbidden entry wants its mass elsewhere
+        tilted[j] = log_u[j] + t[j]
 
 
-@compiled_sums
-def box_terms(
-    log_w: Floats, low: Floats, high: Floats, log_low: Floats, log_high: Floats, begin: int, size: int, beta: Floats,
-    first: int, offset: float, log_s: float,
-) -> tuple[float, float, float, float]:  # fmt: skip
-    """sum u e^t, the same times its magnitude, sum (t - s)_+ low - sum (s - t)_+ high, and its magnitude."""
-    s = m = linear = weight = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_u = log_w[i] + beta[there + j] - offset
-        present = (log_u > -FAR) & (high[i] > 0.0)  # else its mass is zero, and costs nothing
-        logs = log_u if log_u > -FAR else 0.0
-        least, most = log_low[i] - logs, log_high[i] - logs
-        t = log_s if log_s < most else most
-        t = least if (low[i] > 0.0) & (least > t) else t
-        t = t if present else log_s
-        value = exponential(log_u + t) if log_u + t < LARGEST_LOG else np.inf
-        value = value if present else 0.0
-        size_of = abs(logs) + abs(beta[there + j] if beta[there + j] > -FAR else 0.0) + abs(t)
-        above = (t - log_s) * low[i] if t > log_s else 0.0
-        below = (log_s - t) * high[i] if t < log_s else 0.0
-        s += value
-        m += value * size_of
-        linear += above - below
-        weight += above + below
-    return s, m, linear, weight
+def tilt_box(low, high, log_low, log_high, log_u, size, log_s, t, tilted):
+    """t = ln s clipped to [ln(low/u), ln(high/u)], and ln(u e^t); an entry whose mass is zero costs nothing."""
+    for j in range(size):
+        present: cython.bint = (log_u[j] > -FAR) & (high[j] > 0.0)
+        logs = log_u[j] if present else 0.0
+        least, most = log_low[j] - logs, log_high[j] - logs
+        tilt = log_s if log_s < most else most
+        tilt = least if (low[j] > 0.0) & (least > tilt) else tilt
+        t[j] = tilt if present else log_s
+    for j in range(size):
+        tilted[j] = log_u[j] + t[j] if high[j] > 0.0 else -INFINITY
 
 
-@compiled_sums
-def point_terms(
-    log_w: Floats, center: Floats, log_center: Floats, begin: int, size: int, beta: Floats, first: int, offset: float
-) -> tuple[float, float]:
-    """kappa = sum P ln(P/u) and its magnitude."""
-    kappa = weight = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        i = at + j
-        log_u = log_w[i] + beta[there + j] - offset
-        here = center[i] > 0.0
-        logs = log_u if here else 0.0
-        side = beta[there + j] if here else 0.0
-        kappa += center[i] * (log_center[i] - logs)
-        weight += center[i] * (abs(log_center[i]) + abs(logs) + abs(side))
-    return kappa, weight
+def is_tilted(sets, w, pair, k):
+    """Whether a pair, the k-th that is watched, has multipliers that may improve its bound."""
+    radius = sets.radius[pair]
+    return 0.0 < radius < 2.0 and fabs(w.log_a[k] + LIFT) < FAR and fabs(w.log_b[k] + LIFT) < FAR
 
 
-@compiled_sums
-def row_distance(sets_low: Floats, sets_high: Floats, is_box: bool, q: Floats, begin: int, size: int, mass: float
-                 ) -> float:  # fmt: skip
-    """How far the row is from its centre in L1 norm, or the sum of what it is beyond its bounds; times its mass."""
-    d = 0.0
-    at = unsigned(begin)
-    if is_box:
-        for j in range(unsigned(size)):
-            below, above = sets_low[at + j] * mass - q[at + j], q[at + j] - sets_high[at + j] * mass
-            d += (below if below > 0.0 else 0.0) + (above if above > 0.0 else 0.0)
-    else:
-        for j in range(unsigned(size)):
-            d += abs(q[at + j] - sets_low[at + j] * mass)
-    return d
+def prepare_run(sk, sets, w, part, first, end, k):
+    """All logarithms and exponentials of the states first .. end, whose first watched pair is the k-th or later."""
+    begin, number = first_entry(sk, first), part.number
+    size = first_entry(sk, end) - begin
+    log_u, side, t, tilted = run_row(w, number, 0), run_row(w, number, 3), run_row(w, number, 4), run_row(w, number, 5)
+    some: cython.bint = False
+    for pair in range(sk.pair_ptr[first], sk.pair_ptr[end]):
+        at = sk.transition_ptr[pair]
+        e, count = at - begin, sk.transition_ptr[pair + 1] - at
+        load_pair(sk, w, pair, log_u + e, side + e)
+        if k < part.watched_end and w.watched[k] == pair:
+            if is_tilted(sets, w, pair, k):
+                some = True
+                log_a, log_b, low, log_low = w.log_a[k] + LIFT, w.log_b[k] + LIFT, sets.low + at, sets.log_low + at
+                if sets.is_box:
+                    high, log_high = sets.high + at, sets.log_high + at
+                    tilt_box(low, high, log_low, log_high, log_u + e, count, log_a, t + e, tilted + e)
+                else:
+                    log_a, log_b = min(log_a, log_b), max(log_a, log_b)
+                    tilt_ball(low, log_low, log_u + e, count, log_a, log_b, t + e, tilted + e)
+            k += 1
+    exponentials_or_infinite(log_u, size, run_row(w, number, 1))
+    logarithms_or_zero(w.q + begin, size, TINY, run_row(w, number, 2))
+    if some:
+        exponentials_or_infinite(tilted, size, tilted)
 
 
-@compiled
-def bound_row(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, pair: int, beta: Floats, first: int, s: float,
-    m: float,
-) -> tuple[float, float]:  # fmt: skip
-    """k(x,a) where u is relative to the offset, and how well it is known; s and m are sum u and its magnitude."""
-    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-    size, offset, radius = end - begin, work.pairs[OFFSET, pair] + LIFT, sets.radius[pair]
+def log_masses(w, first, end):
+    """ln q(x,a), from the masses where these are in range, for some pairs; left as their excess for now."""
+    logarithms_or_zero(w.mass + first, end - first, TINY, w.excess + first)
+    for pair in range(first, end):
+        w.excess[pair] = w.excess[pair] if w.mass[pair] > TINY else w.log_pair[pair]
+
+
+def bound_row(sets, w, pair, k, sums, more):
+    """k(x,a) where u is relative to the offset; adds to `more` how well it is known. k = -1: not watched."""
+    radius, total, size = sets.radius[pair], sums.total, sums.size
     if radius == 0.0:
-        return point_terms(log_w, sets.low, sets.log_low, begin, size, beta, first, offset)
-    simple = -np.log(s) if s > 0.0 else np.inf
-    simple_doubt = m / s if s > 0.0 else 0.0
-    log_a, log_b = work.pairs[LOG_A, pair] + LIFT, work.pairs[LOG_B, pair] + LIFT
-    if radius >= 2.0 or work.marks[STATUS, pair] != WATCHED or not (abs(log_a) < FAR and abs(log_b) < FAR):
-        return simple, simple_doubt
+        more[0] = sums.linear_size
+        return sums.linear
+    simple = -log(total) if total > 0.0 else INFINITY
+    more[0] = size / total if total > 0.0 else 0.0
+    if k < 0 or not is_tilted(sets, w, pair, k):
+        return simple
+    log_a, log_b = w.log_a[k] + LIFT, w.log_b[k] + LIFT
+    linear_size = sums.linear_size
     if sets.is_box:
-        total, weight, linear, more = box_terms(
-            log_w, sets.low, sets.high, sets.log_low, sets.log_high, begin, size, beta, first, offset, log_a
-        )
-        k = log_a + linear
+        bound = log_a + sums.linear
     else:
         log_a, log_b = min(log_a, log_b), max(log_a, log_b)
-        total, weight, linear, more = ball_terms(
-            log_w, sets.low, sets.log_low, begin, size, beta, first, offset, log_a, log_b
-        )
-        k = linear - 0.5 * radius * (log_b - log_a)
-        more += radius * (log_b - log_a)
-    if not 0.0 < total < np.inf:
-        return simple, simple_doubt
-    k -= np.log(total)
-    return (k, weight / total + more + abs(log_a)) if k > simple else (simple, simple_doubt)
+        bound = sums.linear - 0.5 * radius * (log_b - log_a)
+        linear_size += radius * (log_b - log_a)
+    if not 0.0 < sums.tilted < INFINITY:
+        return simple
+    bound -= log(sums.tilted)
+    if bound > simple:
+        more[0] = sums.tilted_size / sums.tilted + linear_size + fabs(log_a)
+        return bound
+    return simple
 
 
-@compiled_inline
-def weigh_pair(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, x: int, pair: int, log_q: Floats,
-    q: Floats, log_pair: Floats,
-) -> float:  # fmt: skip
-    """BOUND, EXCESS, DOUBT and MASS of one pair, and its part of the inflow; returns the violation of its row."""
-    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-    size, first, beta = end - begin, structure.pairs[FIRST_OF_PAIR, pair], work.states[BETA]
-    at, inflow = unsigned(begin), work.states[INFLOW]
-    if first >= 0:
-        for j in range(unsigned(size)):
-            inflow[unsigned(first) + j] += q[at + j]
-    else:
-        beta, first = work.scratch[part.number, THERE], 0
-        for j in range(unsigned(size)):
-            y = unsigned(structure.successor[at + j])
-            beta[j] = work.states[BETA, y]
-            inflow[y] += q[at + j]
-    mass = sum_row(q, begin, end)
-    known = np.log(mass) if mass > TINY else log_pair[pair]
-    offset = work.pairs[OFFSET, pair] + LIFT  # the largest log u of the row, or of its state
-    s, m, cost, weight, stray, apart = free_terms(log_w, log_q, q, begin, size, beta, first, offset, known)
-    k, more = bound_row(structure, log_w, sets, work, pair, beta, first, s, m)
-    here = work.states[BETA, x]
-    work.pairs[BOUND, pair] = -k + offset - here
-    work.pairs[EXCESS, pair] = cost - mass * k if mass > 0.0 else 0.0
-    large = more + abs(here) + abs(offset) + abs(known) + (weight / mass if mass > 0.0 else 0.0)
-    work.pairs[DOUBT, pair] = 4.0 + size + large
-    work.pairs[MASS, pair] = mass
-    work.states[APART, x] += apart + mass * abs(known - log_pair[pair])
-    if stray > 0.0 or not abs(k) < FAR:  # what must not be; a possible pair without a bound
-        return np.inf
+def judge_pair(sets, w, x, pair, k, count, sums):
+    """bound, excess and doubt of one pair of `count` entries; returns the violation of its row."""
+    here, offset, known, mass = w.beta[x], w.offset[pair] + LIFT, w.excess[pair], w.mass[pair]
+    more = cython.declare(cython.double, 0.0)
+    bound = bound_row(sets, w, pair, k, sums, cython.address(more))
+    w.bound[pair] = -bound + offset - here
+    w.excess[pair] = sums.cost - mass * bound if mass > 0.0 else 0.0
+    large = more + fabs(here) + fabs(offset) + fabs(known) + (sums.weight / mass if mass > 0.0 else 0.0)
+    w.doubt[pair] = 4.0 + count + large
+    w.apart[x] += sums.apart + mass * fabs(known - w.log_pair[pair])
+    if sums.stray > 0.0 or not fabs(bound) < FAR:  # what must not be; a possible pair without a bound
+        return INFINITY
     if sets.radius[pair] >= 2.0:
         return 0.0
-    distance = row_distance(sets.low, sets.high, sets.is_box, q, begin, size, mass)
-    return distance if sets.is_box else max(0.0, distance - sets.radius[pair] * mass)
+    return sums.distance if sets.is_box else max(0.0, sums.distance - sets.radius[pair] * mass)
 
 
-@compiled
-def weigh_part(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part, log_q: Floats, q: Floats,
-    log_pair: Floats,
-) -> None:  # fmt: skip
-    """`weigh_pair` for all pairs of one part that take part. VIOLATION(x) is the sum over a state's rows.
+def judge_run(sk, sets, w, part, first, end, k):
+    """Judge the pairs of the states first .. end; returns the number of the next watched pair.
 
-    It is infinite where the solver and this file do not agree on what can take part at all.
+    violation(x) is the sum over a state's rows. It is infinite where the solver and this file do not agree on what can
+    take part at all.
     """
-    pair_ptr, open_ = structure.states[PAIR_PTR], work.states[OPEN_TO]
-    for y in range(part.into, part.into_end):
-        work.states[INFLOW, y] = 0.0
-    for x in range(part.first, part.end):
-        worst = np.inf if (open_[x] == OPEN) != (work.alive[x] == 1) else 0.0
-        work.states[APART, x] = 0.0
-        for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-            possible = open_[x] == OPEN and (work.plain or can_avoid(structure, log_w, sets, open_, pair))
-            if open_[x] == OPEN and possible != (work.marks[STATUS, pair] != IMPOSSIBLE):
-                worst, possible = np.inf, False
+    sums = w.tallies + part.number * w.run_stride
+    for x in range(first, end):
+        worst = INFINITY if (w.open_[x] == OPEN) != (w.alive[x] == 1) else 0.0
+        w.apart[x] = 0.0
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            watched: cython.bint = k < part.watched_end and w.watched[k] == pair
+            possible: cython.bint = w.open_[x] == OPEN and (w.plain or w.able[pair])
+            if w.open_[x] == OPEN and possible != (w.status[pair] != IMPOSSIBLE):
+                worst, possible = INFINITY, False
             if possible:  # sums, since a maximum loses NaN
-                worst += weigh_pair(structure, log_w, sets, work, part, x, pair, log_q, q, log_pair)
+                count = sk.transition_ptr[pair + 1] - sk.transition_ptr[pair]
+                worst += judge_pair(sets, w, x, pair, k if watched else -1, count, sums)
             else:
-                left = sum_row(q, structure.transition_ptr[pair], structure.transition_ptr[pair + 1])
-                worst += 0.0 if left == 0.0 else np.inf
-                work.pairs[BOUND, pair], work.pairs[EXCESS, pair], work.pairs[MASS, pair] = -np.inf, 0.0, 0.0
-        work.states[VIOLATION, x] = worst
+                worst += 0.0 if w.mass[pair] == 0.0 else INFINITY
+                w.bound[pair], w.excess[pair], w.mass[pair] = -INFINITY, 0.0, 0.0
+            k += watched
+            sums += 1
+        w.violation[x] = worst
+    return k
 
 
-@compiled_parallel
-def weigh_parts(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats
-) -> None:
-    """`weigh_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        weigh_part(structure, log_w, sets, work, part_of(structure, work, number), log_q, q, log_pair)
+def weigh_part(sk, sets, w, number):
+    """Weigh all pairs of one part, run by run."""
+    part = part_of(sk, w, number)
+    for y in range(part.into, part.into_end):
+        w.inflow[y] = 0.0
+    k = part.watched
+    for layer in range(part.layer, part.layer_end):
+        first, last = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        while first < last:
+            end = end_of_run(sk, first, last)
+            prepare_run(sk, sets, w, cython.address(part), first, end, k)
+            sum_masses(sk, w, sk.pair_ptr[first], sk.pair_ptr[end])
+            log_masses(w, sk.pair_ptr[first], sk.pair_ptr[end])
+            tally_run(sk, sets, w, cython.address(part), sk.pair_ptr[first], sk.pair_ptr[end], k)
+            k = judge_run(sk, sets, w, cython.address(part), first, end, k)
+            first = end
 
 
-@compiled_inline
-def divergence(ratio: float) -> float:
+def divergence(ratio):
     """ratio ln ratio - ratio + 1, without cancellation near one."""
     d = ratio - 1.0
-    if abs(d) < 1e-4:
+    if fabs(d) < 1e-4:
         return d * d * (0.5 - d / 6.0)
-    return float(ratio * np.log(ratio) - d if ratio > 0.0 else 1.0)
+    return ratio * log(ratio) - d if ratio > 0.0 else 1.0
 
 
-@compiled
-def layer_gap(work: Work, first: int, end: int) -> tuple[float, float, float, float]:
+def layer_gap(w, first, end):
     """ln S_k, the gap of the layer, what rounding may add to it, and the sum of its q; for the pairs first .. end."""
-    pairs, top = work.pairs, -np.inf
+    found: Layer
+    top, s = -INFINITY, 0.0
     for pair in range(first, end):
-        top = max(top, pairs[BOUND, pair])
-    s = 0.0
+        top = max(top, w.bound[pair])
     for pair in range(first, end):
-        s += np.exp(pairs[BOUND, pair] - top)
-    log_s = np.log(s) + top
+        w.dual[pair] = w.bound[pair] - top
+    exponentiate(w.dual + first, end - first)
+    for pair in range(first, end):
+        s += w.dual[pair]
+    log_s = log(s) + top
     gap = mass = 0.0
-    doubt = abs(log_s) + (end - first)
+    doubt = fabs(log_s) + (end - first)
     for pair in range(first, end):
-        q, dual = pairs[MASS, pair], np.exp(pairs[BOUND, pair] - log_s)
-        if pairs[BOUND, pair] == -np.inf:  # it takes no part
+        q, dual = w.mass[pair], w.dual[pair] / s
+        if w.bound[pair] == -INFINITY:  # it takes no part
             continue
         if dual > TINY:
-            gap += pairs[EXCESS, pair] + dual * divergence(q / dual)
+            gap += w.excess[pair] + dual * divergence(q / dual)
         elif q > 0.0:
-            gap += pairs[EXCESS, pair] + q * (np.log(q) - pairs[BOUND, pair] + log_s)
-        doubt += (q + dual) * pairs[DOUBT, pair]
+            gap += w.excess[pair] + q * (log(q) - w.bound[pair] + log_s)
+        doubt += (q + dual) * w.doubt[pair]
         mass += q
-    return log_s, gap, EPSILON * ULPS * doubt, mass
+    found.log_s, found.gap, found.doubt, found.mass = log_s, gap, EPSILON * ULPS * doubt, mass
+    return found
 
 
-@compiled_in_place
-def certify(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats
-) -> tuple[float, float, float, float, float, float]:
+def certify(sk, sets, w):
     """The gap, what rounding may add to it, the violations of flow and rows, sum q |ln q - log_q|, and sum_k ln S_k.
 
     The gap is NaN where anything else is no number.
     """
-    open_, states, pair_ptr = work.states[OPEN_TO], work.states, structure.states[PAIR_PTR]
-    open_[:] = OPEN
-    if not work.plain:
-        mark_feasible(structure, log_w, sets, open_)
-    if structure.parts.shape[0] > 2:
-        weigh_parts(structure, log_w, sets, work, log_q, q, log_pair)
+    found: Certificate
+    for x in range(sk.states):
+        w.open_[x] = OPEN
+    if not w.plain:
+        mark_feasible(sk, sets, w)
+    elif not sk.connected:
+        mark_met(sk, w)
+    if sk.parts > 1:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            weigh_part(sk, sets, w, number)
     else:
-        weigh_part(structure, log_w, sets, work, part_of(structure, work, 0), log_q, q, log_pair)
+        weigh_part(sk, sets, w, 0)
     gap = doubt = flow = rows = total = lost = apart = 0.0
-    for layer in range(structure.layer_ptr.shape[0] - 2):
-        first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        log_s, more, unsure, mass = layer_gap(work, pair_ptr[first], pair_ptr[end])
-        before, total = total, total + log_s
-        lost += (before - total) + log_s if abs(before) >= abs(log_s) else (log_s - total) + before  # Neumaier's sum
-        gap += more
-        doubt += unsure + abs(mass - 1.0) * abs(log_s)
-        flow = max(flow, abs(mass - 1.0))
+    for layer in range(sk.steps):
+        first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        part = layer_gap(w, sk.pair_ptr[first], sk.pair_ptr[end])
+        before = total
+        total += part.log_s
+        if fabs(before) >= fabs(part.log_s):  # Neumaier's sum
+            lost += (before - total) + part.log_s
+        else:
+            lost += (part.log_s - total) + before
+        gap += part.gap
+        doubt += part.doubt + fabs(part.mass - 1.0) * fabs(part.log_s)
+        flow = max(flow, fabs(part.mass - 1.0))
         for x in range(first, end):
-            rows = max(rows, states[VIOLATION, x])
-            apart += states[APART, x]
+            rows = max(rows, w.violation[x])
+            apart += w.apart[x]
             outflow = 0.0
-            for pair in range(pair_ptr[x], pair_ptr[x + 1]):
-                outflow += work.pairs[MASS, pair]
-            miss = abs(states[INFLOW, x] - outflow) if x > 0 else 0.0
+            for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+                outflow += w.mass[pair]
+            miss = fabs(w.inflow[x] - outflow) if x > 0 else 0.0
             flow = max(flow, miss)
-            gap += 0.0 * miss + 0.0 * states[VIOLATION, x]  # a maximum loses NaN
-            doubt += miss * abs(states[BETA, x]) if work.alive[x] else 0.0
+            gap += 0.0 * miss + 0.0 * w.violation[x]  # a maximum loses NaN
+            doubt += miss * fabs(w.beta[x]) if w.alive[x] else 0.0
     total += lost
-    return gap + 0.0 * apart, doubt + EPSILON * abs(total), flow, rows, apart, total
+    found.gap, found.doubt = gap + 0.0 * apart, doubt + EPSILON * fabs(total)
+    found.flow, found.rows, found.apart, found.value = flow, rows, apart, total
+    return found

@@ -4,315 +4,225 @@
     q(x,a) = exp(-kappa(x,a) - beta(x)) / Z_k,    dF/dbeta(x) = inflow(x) - outflow(x)
 
 Balance is measured state by state on the logarithms, defect(x) = ln outflow(x) - ln inflow(x), so that a state of mass
-exp(-600) counts as much as any other. Probabilities of successors and masses of states are both kept multiplied by
-2^500, so that masses above exp(-640) keep all their digits; `far.py` takes over beyond that.
+exp(-600) counts as much as any other (`exact.measure`). Probabilities of successors and masses of states are both kept
+multiplied by 2^500, so that masses above exp(-640) keep all their digits; `far.py` takes over beyond that.
+
+The layers are divided between threads. What flows into a layer comes from the layer before it alone. A thread that owns
+whole layers shares no sum with any other, every sum keeps its order, and the answer is the same to the last bit for any
+number of threads. A pass over everything is written as a pass over one part; small problems are one part, and no thread
+is ever asked for.
 """
 
-import numpy as np
-from numba import prange
-
-from advmdp.confidence.sets import RowSets
-from advmdp.projection.kernels.ball import project_l1
-from advmdp.projection.kernels.box import project_box
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_in_place,
-    compiled_inline,
-    compiled_order,
-    compiled_parallel,
-    compiled_sums,
-    unsigned,
+import cython
+from cython.cimports.advmdp.projection.kernels.exact import (
+    exponential,
+    exponentiate,
+    exponentiate_difference,
+    weigh_states,
+    write_outflows,
 )
-from advmdp.projection.kernels.exponential import exponential
-from advmdp.projection.kernels.logarithm import logarithm
-from advmdp.projection.kernels.parts import Part, part_of
-from advmdp.projection.kernels.rows import gather_row, load_row, project_point
-from advmdp.projection.kernels.structure import first_edge, first_entry
-from advmdp.projection.kernels.types import (
-    BASE_OF,
-    BETA,
-    BETA_BASE,
-    DEFECT,
-    EDGE_PTR,
-    FIRST_OF_PAIR,
-    FIRST_OF_STATE,
-    GROWTH,
-    INFLOW,
-    LOG_A,
-    LOG_B,
-    LOG_MASS,
-    LOG_OUT,
-    LOG_TOTAL,
-    LOG_U,
-    MASS_A,
-    MASS_B,
-    OFFSET,
-    OUTFLOW,
-    PAIR_PTR,
-    PRODUCT,
-    SCALE,
-    STATE_OF,
-    STATUS,
-    TIGHT,
-    TOP,
-    VECTORS,
-    Floats,
-    Structure,
-    U,
-    Work,
+from cython.cimports.advmdp.projection.kernels.rows import project_watched
+from cython.cimports.advmdp.projection.kernels.types import (
+    FREE,
+    LIFT,
+    LIFT_REST,
+    MARGIN,
+    UNIT,
+    first_edge,
+    first_entry,
+    part_of,
 )
-from advmdp.projection.kernels.weights import FREE, LIFT, LIFT_REST, MARGIN, exponentiate, fill_weights
+from cython.cimports.advmdp.projection.kernels.weights import fill_weights
+from cython.cimports.libc.math import INFINITY, log
+from cython.cimports.libc.string import memset
+from cython.parallel import prange
 
-UNIT = 2.0**-500
-SMALLEST_MASS = 1e-128  # times 2^500; rows are exact down to exp(-708), far below exp(-640)
-LARGEST_GROWTH = 30.0
-
-
-@compiled_inline
-def project_watched(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
-    """The rows of all watched pairs at the current beta. Rows that were tight start from their last sets."""
-    u, log_u, row, weight = work.scratch[part.number, U], work.scratch[part.number, LOG_U], work.row, work.weight
-    beta, growth, pairs, tight = work.states[BETA], work.states[GROWTH], work.pairs, work.marks[TIGHT]
-    low, log_low, high, log_high = sets.low, sets.log_low, sets.high, sets.log_high
-    breaks = work.scratch[part.number, VECTORS]  # which Newton's step uses, at another time
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        first, offset, radius = structure.pairs[FIRST_OF_PAIR, pair], pairs[OFFSET, pair], sets.radius[pair]
-        if first >= 0:
-            s = load_row(weight, log_w, growth, beta, begin, end - begin, first, offset, u, log_u)
-        else:
-            s = gather_row(weight, log_w, growth, beta, begin, end - begin, structure.successor, offset, u, log_u)
-        if radius == 0.0:
-            found = project_point(log_u, low, log_low, begin, end, row)
-        elif sets.is_box:
-            found = project_box(u, log_u, low, high, log_low, log_high, begin, end, s, row, breaks)
-        else:
-            found = project_l1(u, log_u, low, log_low, begin, end, radius, s, tight[pair] == 1, row, breaks)
-        tight[pair] = found[0]
-        pairs[LOG_MASS, pair] = offset - found[1]
-        pairs[LOG_A, pair] = found[2]
-        pairs[LOG_B, pair] = found[3]
-        pairs[MASS_A, pair] = found[4]
-        pairs[MASS_B, pair] = found[5]
+BLOCK = cython.declare(cython.int, 16384)  # transitions: their weights, rows and centres fill half a second-level cache
+LARGEST_GROWTH = cython.declare(cython.double, 30.0)
 
 
-@compiled_sums
-def spread_pairs(structure: Structure, work: Work, x: int) -> float:
-    """`spread_free` for a state whose pairs share no edges: straight from the weights. Returns the sum."""
-    flow, growth, weight, successor = work.flow, work.states[GROWTH], work.weight, structure.successor
-    first, last, edge = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1], structure.states[EDGE_PTR, x]
-    shift = edge - structure.transition_ptr[first]
-    known, factor, s = np.inf, 0.0, 0.0  # the pairs of a state mostly share their offset
-    for pair in range(first, last):
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        if work.marks[STATUS, pair] != FREE:
-            flow[begin + shift : end + shift] = 0.0
+def spread_pairs(sk, w, x):
+    """`spread_edges` for a state whose pairs share no edges: straight from the weights. Returns the sum."""
+    s = 0.0
+    shift = sk.edge_ptr[x] - first_entry(sk, x)
+    for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+        begin = sk.transition_ptr[pair]
+        size = sk.transition_ptr[pair + 1] - begin
+        flow, weight, successor = w.flow + begin + shift, w.weight + begin, sk.successor + begin
+        if w.status[pair] != FREE:
+            memset(flow, 0, size * cython.sizeof(cython.double))
             continue
-        if work.pairs[OFFSET, pair] != known:
-            known = work.pairs[OFFSET, pair]
-            factor = exponential(known - work.states[TOP, x])
-        at, to = unsigned(begin), unsigned(begin + shift)
-        for j in range(unsigned(end - begin)):
-            f = factor * weight[at + j] * growth[unsigned(successor[at + j])]
-            flow[to + j] = f
+        # The pairs of a state mostly share their offset.
+        factor = w.product[x] if w.offset[pair] == w.scale[x] else exponential(w.offset[pair] - w.top[x])
+        for j in range(size):
+            f = factor * weight[j] * w.growth[successor[j]]
+            flow[j] = f
             s += f
     return s
 
 
-@compiled_sums
-def spread_free(structure: Structure, work: Work, part: Part) -> None:
-    """flow = base exp(beta - beta_base) relative to exp(top(x)), where top(x) leaves room for watched pairs."""
-    flow, base, growth, outflow, top = work.flow, work.base, work.states[GROWTH], work.states[OUTFLOW], work.states[TOP]
-    for x in range(part.first, part.end):
-        if structure.states[BASE_OF, x] < 0:
-            outflow[x] = spread_pairs(structure, work, x)
-            continue
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        first, at = structure.states[FIRST_OF_STATE, x], unsigned(structure.states[BASE_OF, x])
-        factor = exponential(work.states[SCALE, x] - top[x])
-        s = 0.0
-        if first >= 0:
-            to, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                f = factor * base[at + j] * growth[there + j]
-                flow[to + j] = f
-                s += f
-        else:
-            to, entry = unsigned(begin), unsigned(first_entry(structure, x))
-            for j in range(unsigned(end - begin)):
-                f = factor * base[at + j] * growth[unsigned(structure.successor[entry + j])]
-                flow[to + j] = f
-                s += f
-        outflow[x] = s
-
-
-@compiled_sums
-def spread_watched(structure: Structure, work: Work, part: Part) -> None:
-    """Add the rows of the watched pairs to the flow."""
-    flow, row = work.flow, work.row
-    for k in range(part.watched, part.watched_end):
-        pair = work.watched[k]
-        work.share[k] = work.pairs[LOG_MASS, pair] - work.states[TOP, structure.pairs[STATE_OF, pair]]
-    exponentiate(work.share, part.watched, part.watched_end)
-    for k in range(part.watched, part.watched_end):
-        pair, share = work.watched[k], work.share[k]
-        x = structure.pairs[STATE_OF, pair]
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        work.states[OUTFLOW, x] += share
-        at, there = unsigned(begin), unsigned(first_edge(structure, x, begin))
-        for j in range(unsigned(end - begin)):
-            flow[there + j] += share * row[at + j]
-
-
-@compiled_inline
-def weigh_states(work: Work, part: Part) -> None:
-    """ln outflow of every state, up to ln Z, and in `product` what brings its flow to scale."""
-    log_total, log_out, outflow = work.states[LOG_TOTAL], work.states[LOG_OUT], work.states[OUTFLOW]
-    top, beta, factor, alive = work.states[TOP], work.states[BETA], work.states[PRODUCT], work.alive
-    for x in range(unsigned(part.first), unsigned(part.end)):
-        total = UNIT * outflow[x]
-        log = logarithm(total)
-        log_total[x] = log
-        log_out[x] = log + LIFT_REST + (top[x] + LIFT - beta[x]) if alive[x] else -np.inf
-        factor[x] = 1.0 / total if alive[x] else 0.0
-
-
-@compiled_order
-def largest_of(values: Floats, begin: int, end: int) -> float:
-    """The largest of values[begin:end]."""
-    largest = -np.inf
-    for x in range(unsigned(begin), unsigned(end)):
-        largest = values[x] if values[x] > largest else largest
-    return largest
-
-
-@compiled_sums
-def sum_of(values: Floats, begin: int, end: int) -> float:
-    """The sum of values[begin:end]."""
+def spread_edges(sk, w, x):
+    """flow = base exp(beta - beta_base) relative to exp(top(x)). Returns the sum."""
     s = 0.0
-    for x in range(unsigned(begin), unsigned(end)):
-        s += values[x]
+    begin, first, factor = sk.edge_ptr[x], sk.first_of_state[x], w.product[x]
+    size = sk.edge_ptr[x + 1] - begin
+    flow, base = w.flow + begin, w.base + sk.base_of[x]
+    if first >= 0:
+        growth = w.growth + first
+        for j in range(size):
+            f = factor * base[j] * growth[j]
+            flow[j] = f
+            s += f
+    else:
+        successor = sk.successor + first_entry(sk, x)
+        for j in range(size):
+            f = factor * base[j] * w.growth[successor[j]]
+            flow[j] = f
+            s += f
     return s
 
 
-@compiled_inline
-def normalise(structure: Structure, work: Work, part: Part) -> None:
+def spread_free(sk, w, part):
+    """The flow of the free pairs, relative to exp(top(x)), where top(x) leaves room for watched pairs."""
+    for x in range(part.first, part.end):
+        w.top[x] = w.scale[x]
+    for k in range(part.watched, part.watched_end):
+        x = sk.state_of[w.watched[k]]
+        w.top[x] = max(w.top[x], w.log_mass[k] - LIFT)
+    exponentiate_difference(w.scale + part.first, w.top + part.first, part.end - part.first, w.product + part.first)
+    for x in range(part.first, part.end):
+        w.outflow[x] = spread_pairs(sk, w, x) if sk.base_of[x] < 0 else spread_edges(sk, w, x)
+
+
+def spread_watched(sk, w, part):
+    """Add the rows of the watched pairs to the flow."""
+    for k in range(part.watched, part.watched_end):
+        w.share[k] = w.log_mass[k] - w.top[sk.state_of[w.watched[k]]]
+    exponentiate(w.share + part.watched, part.watched_end - part.watched)
+    for k in range(part.watched, part.watched_end):
+        pair, share = w.watched[k], w.share[k]
+        x, begin = sk.state_of[pair], sk.transition_ptr[pair]
+        w.outflow[x] += share
+        flow, row = w.flow + first_edge(sk, x, begin), w.row + begin
+        for j in range(sk.transition_ptr[pair + 1] - begin):
+            flow[j] += share * row[j]
+
+
+def largest(values, begin, end):
+    """The largest of values[begin:end]."""
+    found = -INFINITY
+    for x in range(begin, end):
+        found = values[x] if values[x] > found else found
+    return found
+
+
+def normalise(sk, w, part):
     """ln Z of every layer, and the outflows that sum to one over it."""
-    log_out, outflow = work.states[LOG_OUT], work.states[OUTFLOW]
-    weigh_states(work, part)
-    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
-        begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        work.log_z[layer] = largest = largest_of(log_out, begin, end)
-        for x in range(unsigned(begin), unsigned(end)):
-            log_out[x] -= largest
-    for x in range(unsigned(part.first), unsigned(part.end)):
-        outflow[x] = exponential(log_out[x] + LIFT)
-    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
-        begin, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        z = UNIT * sum_of(outflow, begin, end)
-        log_z, scale = np.log(z) + LIFT_REST, 1.0 / z
-        work.log_z[layer] += log_z
-        for x in range(unsigned(begin), unsigned(end)):
-            log_out[x] -= log_z
-            outflow[x] *= scale
+    weigh_states(w, part.first, part.end)
+    for layer in range(part.layer, part.layer_end):
+        top = largest(w.log_out, sk.layer_ptr[layer], sk.layer_ptr[layer + 1])
+        w.log_z[layer] = top
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            w.log_out[x] -= top
+    write_outflows(w, part.first, part.end)
+    for layer in range(part.layer, part.layer_end):
+        s = 0.0
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            s += w.outflow[x]
+        z = UNIT * s
+        log_z, scale = log(z) + LIFT_REST, 1.0 / z
+        w.log_z[layer] += log_z
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            w.log_out[x] -= log_z
+            w.outflow[x] *= scale
 
 
-@compiled_sums
-def push_flow(structure: Structure, work: Work, part: Part) -> None:
-    """Bring the flow of every state to a sum of 2^500 and add up the inflows."""
-    flow, inflow, factors, outflow = work.flow, work.states[INFLOW], work.states[PRODUCT], work.states[OUTFLOW]
-    for y in range(part.into, part.into_end):
-        inflow[y] = 0.0
+def scale_flow(sk, w, part):
+    """Bring the flow of every state to a sum of 2^500."""
     for x in range(part.first, part.end):
-        begin, end = structure.states[EDGE_PTR, x], structure.states[EDGE_PTR, x + 1]
-        first, factor = structure.states[FIRST_OF_STATE, x], factors[x]
-        mass = UNIT * outflow[x]
+        begin, factor = sk.edge_ptr[x], 1.0 / (UNIT * w.outflow[x]) if w.alive[x] else 0.0
+        flow = w.flow + begin
+        for j in range(sk.edge_ptr[x + 1] - begin):
+            flow[j] *= factor
+
+
+def push_flow(sk, w, part):
+    """Add up the inflows, and bring the masses of watched pairs to scale."""
+    memset(w.inflow + part.into, 0, (part.into_end - part.into) * cython.sizeof(cython.double))
+    for x in range(part.first, part.end):
+        begin, first = sk.edge_ptr[x], sk.first_of_state[x]
+        size = sk.edge_ptr[x + 1] - begin
+        flow, mass = w.flow + begin, UNIT * w.outflow[x]
         if first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                f = factor * flow[at + j]
-                flow[at + j] = f
-                inflow[there + j] += mass * f
+            inflow = w.inflow + first
+            for j in range(size):
+                inflow[j] += mass * flow[j]
         else:
-            at, entry = unsigned(begin), unsigned(first_entry(structure, x))
-            for j in range(unsigned(end - begin)):
-                f = factor * flow[at + j]
-                flow[at + j] = f
-                inflow[unsigned(structure.successor[entry + j])] += mass * f
-
-
-@compiled_sums
-def scale_shares(structure: Structure, work: Work, part: Part) -> None:
-    """Bring the masses of watched pairs to scale."""
+            successor = sk.successor + first_entry(sk, x)
+            for j in range(size):
+                w.inflow[successor[j]] += mass * flow[j]
     for k in range(part.watched, part.watched_end):
-        x = structure.pairs[STATE_OF, work.watched[k]]
-        work.share[k] *= UNIT * work.states[PRODUCT, x] * work.states[OUTFLOW, x]
+        x = sk.state_of[w.watched[k]]
+        w.share[k] *= UNIT * w.product[x] * w.outflow[x]
 
 
-@compiled
-def evaluate_part(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
+def end_of_block(sk, first, end):
+    """The states from `first` on, at least one and none from `end` on, that together have some BLOCK transitions."""
+    begin, x = first_entry(sk, first), first + 1
+    while x < end and first_entry(sk, x + 1) - begin <= BLOCK:
+        x += 1
+    return x
+
+
+def spread_part(sk, sets, w, part):
+    """Rows and flows of one part, block by block: what a block has read is still in the cache when it is read again."""
+    block = part[0]
+    while block.first < part.end:
+        block.end = end_of_block(sk, block.first, part.end)
+        block.watched_end = block.watched
+        while block.watched_end < part.watched_end and sk.state_of[w.watched[block.watched_end]] < block.end:
+            block.watched_end += 1
+        project_watched(sk, sets, w, cython.address(block))
+        spread_free(sk, w, cython.address(block))
+        spread_watched(sk, w, cython.address(block))
+        scale_flow(sk, w, cython.address(block))
+        block.first, block.watched = block.end, block.watched_end
+
+
+def evaluate_part(sk, sets, w, number):
     """Everything about one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
-    project_watched(structure, log_w, sets, work, part)
-    for x in range(part.first, part.end):
-        work.states[TOP, x] = work.states[SCALE, x]
-    for k in range(part.watched, part.watched_end):
-        x = structure.pairs[STATE_OF, work.watched[k]]
-        work.states[TOP, x] = max(work.states[TOP, x], work.pairs[LOG_MASS, work.watched[k]] - LIFT)
-    spread_free(structure, work, part)
-    spread_watched(structure, work, part)
-    normalise(structure, work, part)
-    push_flow(structure, work, part)
-    scale_shares(structure, work, part)
+    part = part_of(sk, w, number)
+    spread_part(sk, sets, w, cython.address(part))
+    normalise(sk, w, cython.address(part))
+    push_flow(sk, w, cython.address(part))
 
 
-@compiled_parallel
-def evaluate_parts(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
-    """`evaluate_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        evaluate_part(structure, log_w, sets, work, part_of(structure, work, number))
-
-
-@compiled_in_place
-def evaluate(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> float:
+def evaluate(sk, sets, w):
     """Everything at the current beta. Returns F."""
-    if structure.parts.shape[0] > 2:
-        evaluate_parts(structure, log_w, sets, work)
+    if sk.parts > 1:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            evaluate_part(sk, sets, w, number)
     else:
-        evaluate_part(structure, log_w, sets, work, part_of(structure, work, 0))
+        evaluate_part(sk, sets, w, 0)
     value = 0.0
-    for log_z in work.log_z:
-        value += log_z
+    for layer in range(sk.steps):
+        value += w.log_z[layer]
     return value
 
 
-@compiled_in_place
-def move(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
+def move(sk, sets, w):
     """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
-    beta, base, alive = work.states[BETA], work.states[BETA_BASE], work.alive
-    growth = work.states[GROWTH]
-    for x in range(unsigned(beta.shape[0])):
-        growth[x] = beta[x] - base[x] if alive[x] else 0.0
-    for layer in range(structure.layer_ptr.shape[0] - 1):
-        low, high = np.inf, -np.inf
-        for x in range(structure.layer_ptr[layer], structure.layer_ptr[layer + 1]):
-            if alive[x]:
-                low = min(low, growth[x])
-                high = max(high, growth[x])
+    for x in range(sk.states):
+        shift = w.beta[x] - w.beta_base[x] if w.alive[x] else 0.0
+        w.growth[x] = w.shift[x] = shift
+    for layer in range(sk.steps + 1):
+        low, high = INFINITY, -INFINITY
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            if w.alive[x]:
+                low = min(low, w.growth[x])
+                high = max(high, w.growth[x])
         if high - low > 2.0 * MARGIN or max(high, -low) > LARGEST_GROWTH:
-            fill_weights(structure, log_w, sets, work, False)
+            fill_weights(sk, sets, w, False)
             return
-    for x in range(unsigned(beta.shape[0])):
-        growth[x] = exponential(growth[x])
-
-
-@compiled_inline
-def measure(work: Work) -> bool:
-    """defect(x) = ln outflow(x) - ln inflow(x). False if some mass is out of range."""
-    inflow, outflow, defect, alive = work.states[INFLOW], work.states[OUTFLOW], work.states[DEFECT], work.alive
-    beyond = 0
-    for x in range(unsigned(1), unsigned(defect.shape[0] - 1)):
-        defect[x] = logarithm(outflow[x] / inflow[x] if alive[x] else 1.0)
-        within = (inflow[x] >= SMALLEST_MASS) & (outflow[x] >= SMALLEST_MASS)
-        beyond += 0 if within | (alive[x] == 0) else 1
-    return beyond == 0
+    w.at_base = False
+    exponentiate(w.growth, sk.states)

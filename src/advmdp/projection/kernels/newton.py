@@ -11,398 +11,413 @@ H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newt
 the mass of its state. What remains, J, are probabilities forward and backward, of order one whatever the mass. Narrow
 layers are eliminated (`direct.py`). The others are left to GMRES, which weighs every state alike, in this way:
 
-    J = 2 - A - T,    M = 2 - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
+    J = 2 - A - T,    M = D - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
 
 where A couples a layer with its neighbours, forward and backward, and T, of the tight rows, a layer with itself, but
-for constants, which it maps to zero. To apply M^-1 is to solve the odd layers and then, with what they bring, the even
-ones; without tight rows J M^-1 differs from the identity on the odd layers alone. So a product, which passes every edge
-twice as one with J does, does the work of two. The walk that J describes takes O(L^2) steps to leave the layers. But
-beta is free up to a constant per layer, which J maps to constants, and these hardly enter the defects near balance: the
-mean over each layer is taken off whatever GMRES sees, and what is left to it is how well the world mixes. Far from
-balance a tenth of the defects is all that is asked for, the layers' means may be most of them, and M = 2 does better.
+for constants, which it maps to zero. D = 2 less what is pinned where rows are long, and 2 where they are short: there T
+has as much beside its diagonal as on it. To apply M^-1 is to solve the odd layers and then, with what they bring, the
+even ones; without tight rows J M^-1 differs from the identity on the odd layers alone. So a product does the work of
+two with J, and passes the edges out of even layers once, those out of odd ones twice. The walk that J describes takes
+O(L^2) steps to leave the layers. But beta is free up to a constant per layer, which J maps to constants, and these
+hardly enter the defects near balance: the mean over each layer is taken off whatever GMRES sees, and what is left to it
+is how well the world mixes. Far from balance a tenth of the defects is all that is asked for, the layers' means may be
+most of them, and M = D does better.
 """
 
-import numpy as np
-from numba import prange
+import cython
+from cython.cimports.advmdp.projection.kernels.direct import direct_step
+from cython.cimports.advmdp.projection.kernels.sums import add_multiple, dot, orthogonalise
+from cython.cimports.advmdp.projection.kernels.types import UNIT, Reals, first_entry, part_of, scratch_row
+from cython.cimports.libc.math import fabs, hypot, sqrt
+from cython.cimports.libc.string import memcpy, memset
+from cython.parallel import prange
 
-from advmdp.confidence.sets import RowSets
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_in_place,
-    compiled_inline,
-    compiled_parallel,
-    compiled_sums,
-    unsigned,
-)
-from advmdp.projection.kernels.direct import direct_step
-from advmdp.projection.kernels.dual import UNIT
-from advmdp.projection.kernels.parts import Part, part_of
-from advmdp.projection.kernels.structure import first_entry
-from advmdp.projection.kernels.types import (
-    DEFECT,
-    EDGE_PTR,
-    FIRST_OF_PAIR,
-    FIRST_OF_STATE,
-    INFLOW,
-    MASS_A,
-    MASS_B,
-    OUTFLOW,
-    PINNED,
-    PRODUCT,
-    PULL,
-    PUSH,
-    STEP,
-    SWEPT,
-    THERE,
-    TIGHT,
-    Floats,
-    Structure,
-    U,
-    Work,
-)
-from advmdp.projection.kernels.vectors import add_multiple, copy_row, dot, orthogonalise, scale_row
-
-CYCLES = 12
-EVEN, ODD = 0, 1
+CYCLES = cython.declare(cython.int, 12)
+LONG = cython.declare(cython.int, 8)  # entries of a row, in the mean
+SLOW = cython.declare(cython.double, 0.2)  # the least reduction of the residual by a product that counts as slow
+EVEN = cython.declare(cython.int, 0)
+ODD = cython.declare(cython.int, 1)
 
 
-@compiled_sums
-def collect_pinned(structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats) -> None:
+def collect_pinned(sk, sets, w, far, back):
     """pinned(x'), the inflow on entries of tight rows that do not answer to beta."""
-    pinned, row, low, high, successor = work.states[PINNED], work.row, sets.low, sets.high, structure.successor
-    pinned[:] = 0.0
-    for k in range(work.watched[-1]):
-        pair = work.watched[k]
-        if not work.marks[TIGHT, pair]:
+    memset(w.pinned, 0, sk.states * cython.sizeof(cython.double))
+    for k in range(w.num_watched):
+        pair = w.watched[k]
+        if not w.tight[pair]:
             continue
-        share, first = 1.0 if far else work.share[k], structure.pairs[FIRST_OF_PAIR, pair]
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        if sets.is_box:
-            for i in range(unsigned(begin), unsigned(end)):
-                fixed = ((row[i] == low[i]) & (low[i] > 0.0)) | (row[i] == high[i])
-                pinned[unsigned(successor[i])] += share * back[i] if fixed else 0.0
-        elif first >= 0:
-            at, there = unsigned(begin), unsigned(first)
-            for j in range(unsigned(end - begin)):
-                c = low[at + j]
-                fixed = share if (row[at + j] == c) & (c > 0.0) else 0.0
-                pinned[there + j] += fixed * back[at + j]
+        share, first, begin = 1.0 if far else w.share[k], sk.first_of_pair[pair], sk.transition_ptr[pair]
+        row, low, there = w.row + begin, sets.low + begin, back + begin
+        successor, size = sk.successor + begin, sk.transition_ptr[pair + 1] - begin
+        # The centre of a ball stands in for an upper bound: an entry at it is fixed unless it is zero.
+        high = sets.high + begin if sets.is_box else low
+        zero = -1.0 if sets.is_box else 0.0
+        if first >= 0:
+            pinned = w.pinned + first
+            for j in range(size):
+                part = share * there[j]
+                fixed: cython.bint = ((row[j] == low[j]) & (low[j] > 0.0)) | ((row[j] == high[j]) & (high[j] > zero))
+                pinned[j] += part if fixed else 0.0
         else:
-            for i in range(unsigned(begin), unsigned(end)):
-                pinned[unsigned(successor[i])] += share * back[i] if (row[i] == low[i]) & (low[i] > 0.0) else 0.0
+            for j in range(size):
+                if ((row[j] == low[j]) & (low[j] > 0.0)) | ((row[j] == high[j]) & (high[j] > zero)):
+                    w.pinned[successor[j]] += share * there[j]
 
 
-@compiled_sums
-def mean_after(structure: Structure, work: Work, first: int, end: int, v: Floats, result: Floats) -> None:
+def prepare_inverse(sk, w):
+    """1/D, zero where a state takes no part, and leave as `pinned` what D does not have of it."""
+    long_rows: cython.bint = sk.transitions >= LONG * sk.pairs
+    for x in range(sk.states):
+        fixed = w.pull[x] * w.pinned[x]
+        w.inverse[x] = 1.0 / (2.0 - (fixed if long_rows else 0.0)) if w.pull[x] > 0.0 else 0.0
+        w.pinned[x] = 0.0 if long_rows else fixed
+
+
+def mean_after(sk, w, first, end, v, result):
     """result(x) = the mean of v after x, for a range of states."""
-    flow, successor = work.flow, structure.successor
     for x in range(first, end):
-        begin, there = structure.states[EDGE_PTR, x], structure.states[FIRST_OF_STATE, x]
-        at, size = unsigned(begin), unsigned(structure.states[EDGE_PTR, x + 1] - begin)
+        begin, there = sk.edge_ptr[x], sk.first_of_state[x]
+        size, flow = sk.edge_ptr[x + 1] - begin, w.flow + begin
         s = 0.0
         if there >= 0:
+            after = v + there
             for j in range(size):
-                s += flow[at + j] * v[unsigned(there) + j]
+                s += flow[j] * after[j]
         else:
-            entry = unsigned(first_entry(structure, x))
+            successor = sk.successor + first_entry(sk, x)
             for j in range(size):
-                s += flow[at + j] * v[unsigned(successor[entry + j])]
+                s += flow[j] * v[successor[j]]
         result[x] = UNIT * s
 
 
-@compiled_sums
-def pass_on(structure: Structure, work: Work, first: int, end: int, v: Floats) -> None:
+def pass_on(sk, w, first, end, v):
     """product(x') += q(x,x') v(x), relative to inflow(x') once `pull` is applied, for a range of states x."""
-    flow, push, product, successor = work.flow, work.states[PUSH], work.states[PRODUCT], structure.successor
     for x in range(first, end):
-        begin, there = structure.states[EDGE_PTR, x], structure.states[FIRST_OF_STATE, x]
-        at, size = unsigned(begin), unsigned(structure.states[EDGE_PTR, x + 1] - begin)
-        here = push[x] * v[x]
+        begin, there = sk.edge_ptr[x], sk.first_of_state[x]
+        size, flow = sk.edge_ptr[x + 1] - begin, w.flow + begin
+        here = w.push[x] * v[x]
         if there >= 0:
+            product = w.product + there
             for j in range(size):
-                product[unsigned(there) + j] += flow[at + j] * here
+                product[j] += flow[j] * here
         else:
-            entry = unsigned(first_entry(structure, x))
+            successor = sk.successor + first_entry(sk, x)
             for j in range(size):
-                product[unsigned(successor[entry + j])] += flow[at + j] * here
+                w.product[successor[j]] += flow[j] * here
 
 
-@compiled_sums
-def pass_on_far(structure: Structure, work: Work, first: int, end: int, back: Floats, v: Floats) -> None:
-    """As `pass_on`, with the probabilities backward entry by entry from `back`."""
-    product = work.states[PRODUCT]
+def pass_on_far(sk, w, first, end, v):
+    """As `pass_on`, with the probabilities backward entry by entry."""
     for x in range(first, end):
-        for i in range(first_entry(structure, x), first_entry(structure, x + 1)):
-            product[structure.successor[i]] += back[i] * v[x]
+        for i in range(first_entry(sk, x), first_entry(sk, x + 1)):
+            w.product[sk.successor[i]] += w.back[i] * v[x]
 
 
-@compiled_sums
-def class_means(
-    p: Floats, low: Floats, high: Floats, is_box: bool, begin: int, size: int, v: Floats, first: int,
-    masses: tuple[float, float],
-) -> tuple[float, float, float]:  # fmt: skip
-    """p.v, and the means of v over A (above the centre, or between the bounds of a box) and over B (below).
+def add_ball(p, center, size, v, back, share, mass_a, mass_b, out):
+    """out += back times the term of the entry's class, A, B or pinned, for a tight row of a ball.
 
-    v is read from `first` on.
+    The terms are the mean of v over the class, zero for what is pinned, less p.v. Above zero an entry is A.
     """
     s = s_a = s_b = 0.0
-    mass_a, mass_b = masses
-    at, there = unsigned(begin), unsigned(first)
-    if is_box:
-        for j in range(unsigned(size)):
-            i = at + j
-            t = p[i] * v[there + j]
-            inner = 1.0 if (p[i] > low[i]) & (p[i] < high[i]) else 0.0
-            s += t
-            s_a += inner * t
-    else:
-        for j in range(unsigned(size)):
-            i = at + j
-            t = p[i] * v[there + j]
-            above = 1.0 if p[i] > low[i] else 0.0
-            below = 1.0 if p[i] < low[i] else 0.0
-            s += t
-            s_a += above * t
-            s_b += below * t
-    return s, s_a / mass_a if mass_a > 0.0 else 0.0, s_b / mass_b if mass_b > 0.0 else 0.0
+    share_a = share / mass_a if mass_a > 0.0 else 0.0  # before the sums, so that none waits for a division
+    share_b = share / mass_b if mass_b > 0.0 else 0.0
+    for j in range(size):
+        t = p[j] * v[j]
+        s += t
+        s_a += t if p[j] > center[j] else 0.0
+        s_b += t if p[j] < center[j] else 0.0
+    term = -share * s
+    term_a, term_b = term + share_a * s_a, term + share_b * s_b
+    for j in range(size):
+        here, c = p[j], center[j]
+        rest = term if (here == c) & (c > 0.0) else term_a
+        out[j] += back[j] * (term_b if here < c else rest)
 
 
-@compiled_sums
-def class_terms(
-    p: Floats, low: Floats, high: Floats, is_box: bool, begin: int, size: int, back: Floats,
-    terms: tuple[float, float, float], out: Floats, first: int,
-) -> None:  # fmt: skip
-    """out, from `first` on, += back times the term of the entry's class: A, B or pinned. Above zero an entry is A."""
-    term_a, term_b, term = terms
-    at, there = unsigned(begin), unsigned(first)
-    if is_box:
-        for j in range(unsigned(size)):
-            i = at + j
-            inner = ((p[i] > low[i]) | (low[i] == 0.0)) & (p[i] < high[i])
-            out[there + j] += back[i] * (term_a if inner else term)
-    else:
-        for j in range(unsigned(size)):
-            i = at + j
-            pinned = (p[i] == low[i]) & (low[i] > 0.0)
-            rest = term if pinned else term_a
-            out[there + j] += back[i] * (term_b if p[i] < low[i] else rest)
+def add_box(p, low, high, size, v, back, share, mass, out):
+    """As `add_ball`, for a row of a box: what is between its bounds moves."""
+    s = s_a = 0.0
+    share_a = share / mass if mass > 0.0 else 0.0
+    for j in range(size):
+        t = p[j] * v[j]
+        s += t
+        s_a += t if (p[j] > low[j]) & (p[j] < high[j]) else 0.0
+    term = -share * s
+    term_a = term + share_a * s_a
+    for j in range(size):
+        inner: cython.bint = ((p[j] > low[j]) | (low[j] == 0.0)) & (p[j] < high[j])
+        out[j] += back[j] * (term_a if inner else term)
 
 
-@compiled_inline
-def add_tight_rows(
-    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats
-) -> None:
+def add_tight_rows(sk, sets, w, part, far, back, v):
     """product -= q(x,a) [p p.v - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b], for all tight rows of a part."""
-    product, row, there, out = (
-        work.states[PRODUCT],
-        work.row,
-        work.scratch[part.number, THERE],
-        work.scratch[part.number, U],
-    )
-    low, high, is_box, successor = sets.low, sets.high, sets.is_box, structure.successor
-    pairs, tight, watched = work.pairs, work.marks[TIGHT], work.watched
+    is_box, there, out = sets.is_box, scratch_row(w, part.number, 2), scratch_row(w, part.number, 0)
     for k in range(part.watched, part.watched_end):
-        pair = watched[k]
-        if not tight[pair]:
+        pair = w.watched[k]
+        if not w.tight[pair]:
             continue
-        begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-        size, first = end - begin, structure.pairs[FIRST_OF_PAIR, pair]
-        share = 1.0 if far else work.share[k]
-        masses = (pairs[MASS_A, pair], pairs[MASS_B, pair])
-        if first >= 0:
-            s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, v, first, masses)
-            terms = (share * (mean_a - s), share * (mean_b - s), -share * s)
-            class_terms(row, low, high, is_box, begin, size, back, terms, product, first)
-            continue
-        at = unsigned(begin)
-        for j in range(unsigned(size)):
-            there[j] = v[unsigned(successor[at + j])]
+        begin, first, share = sk.transition_ptr[pair], sk.first_of_pair[pair], 1.0 if far else w.share[k]
+        size, p, low = sk.transition_ptr[pair + 1] - begin, w.row + begin, sets.low + begin
+        here = v + first if first >= 0 else cython.cast(Reals, there)
+        brought = w.product + first if first >= 0 else out
+        successor = sk.successor + begin
+        for j in range(size if first < 0 else 0):
+            there[j] = v[successor[j]]
             out[j] = 0.0
-        s, mean_a, mean_b = class_means(row, low, high, is_box, begin, size, there, 0, masses)
-        terms = (share * (mean_a - s), share * (mean_b - s), -share * s)
-        class_terms(row, low, high, is_box, begin, size, back, terms, out, 0)
-        for j in range(unsigned(size)):
-            product[unsigned(successor[at + j])] += out[j]
-
-
-@compiled
-def couple_part(
-    structure: Structure, sets: RowSets, work: Work, part: Part, far: bool, back: Floats, v: Floats, result: Floats,
-    parity: int,
-) -> None:  # fmt: skip
-    """`couple` for the flow out of one part."""
-    for y in range(part.into, part.into_end):
-        work.states[PRODUCT, y] = 0.0
-    for layer in range(structure.parts[part.number], structure.parts[part.number + 1]):
-        first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
-        if layer % 2 == parity:
-            mean_after(structure, work, first, end, v, result)
-        elif far:
-            pass_on_far(structure, work, first, end, back, v)
+        if is_box:
+            add_box(p, low, sets.high + begin, size, here, back + begin, share, w.mass_a[k], brought)
         else:
-            pass_on(structure, work, first, end, v)
+            add_ball(p, low, size, here, back + begin, share, w.mass_a[k], w.mass_b[k], brought)
+        for j in range(size if first < 0 else 0):
+            w.product[successor[j]] += out[j]
+
+
+def couple_part(sk, sets, w, number, far, back, v, result, parity):
+    """`couple` for the flow out of one part."""
+    part = part_of(sk, w, number)
+    memset(w.product + part.into, 0, (part.into_end - part.into) * cython.sizeof(cython.double))
+    for layer in range(part.layer, part.layer_end):
+        first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        if layer % 2 == parity:
+            mean_after(sk, w, first, end, v, result)
+        elif far:
+            pass_on_far(sk, w, first, end, v)
+        else:
+            pass_on(sk, w, first, end, v)
     if parity == ODD:
-        add_tight_rows(structure, sets, work, part, far, back, v)
+        add_tight_rows(sk, sets, w, cython.address(part), far, back, v)
 
 
-@compiled_parallel
-def couple_parts(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, parity: int
-) -> None:
-    """`couple_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        couple_part(structure, sets, work, part_of(structure, work, number), far, back, v, result, parity)
-
-
-@compiled_in_place
-def couple(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, parity: int
-) -> None:
+def couple(sk, sets, w, far, back, v, result, parity):
     """What layers of one parity get from v on the others: the mean after x as `result`, the rest as `product`.
 
     What the tight rows add, which couple a layer with itself, comes with the odd ones.
     """
-    if structure.parts.shape[0] > 2:
-        couple_parts(structure, sets, work, far, back, v, result, parity)
+    if sk.parts > 1:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            couple_part(sk, sets, w, number, far, back, v, result, parity)
     else:
-        couple_part(structure, sets, work, part_of(structure, work, 0), far, back, v, result, parity)
+        couple_part(sk, sets, w, 0, far, back, v, result, parity)
 
 
-@compiled_in_place
-def eliminate(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, near: bool
-) -> None:
+def eliminate(sk, sets, w, far, back, v, result, near):
     """result = M^-1 v, and zero where a state takes no part."""
-    layer_ptr, product, pull = structure.layer_ptr, work.states[PRODUCT], work.states[PULL]
-    for x in range(unsigned(v.shape[0])):
-        result[x] = 0.5 * v[x] if pull[x] > 0.0 else 0.0
+    pull, product, inverse = w.pull, w.product, w.inverse
+    for x in range(sk.states):
+        result[x] = inverse[x] * v[x]
     if near:
-        couple(structure, sets, work, far, back, result, result, EVEN)
-        for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
-            for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
-                result[x] = 0.5 * (v[x] + result[x] + pull[x] * product[x]) if pull[x] > 0.0 else 0.0
+        couple(sk, sets, w, far, back, result, result, EVEN)
+        for layer in range(EVEN, sk.steps + 1, 2):
+            for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+                result[x] = inverse[x] * (v[x] + result[x] + pull[x] * product[x])
 
 
-@compiled_sums
-def centre(structure: Structure, work: Work, values: Floats, near: bool) -> None:
+def centre(sk, w, values, near):
     """Zero where a state takes no part, and near balance the mean of every layer taken off the others."""
-    pull = work.states[PULL]
-    for layer in range(structure.layer_ptr.shape[0] - 1):
-        first, end = unsigned(structure.layer_ptr[layer]), unsigned(structure.layer_ptr[layer + 1])
+    pull = w.pull
+    for layer in range(sk.steps + 1):
         total = count = 0.0
-        for x in range(first, end):
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
             total += values[x] if pull[x] > 0.0 else 0.0
             count += 1.0 if pull[x] > 0.0 else 0.0
         mean = total / max(count, 1.0) if near else 0.0
-        for x in range(first, end):
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
             values[x] = values[x] - mean if pull[x] > 0.0 else 0.0
 
 
-@compiled_in_place
-def multiply(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, v: Floats, result: Floats, near: bool
-) -> None:
+def sweep_states(sk, w, first, end, v):
+    """Solve the states first .. end of an even layer for `swept`, with what the odd ones bring, and pass that on.
+
+    One pass over the edges for both directions: large problems wait for memory.
+    """
+    swept = w.swept
+    for x in range(first, end):
+        begin, there = sk.edge_ptr[x], sk.first_of_state[x]
+        size, flow = sk.edge_ptr[x + 1] - begin, w.flow + begin
+        successor = sk.successor + first_entry(sk, x)
+        s = 0.0
+        if there >= 0:
+            after = swept + there
+            for j in range(size):
+                s += flow[j] * after[j]
+        else:
+            for j in range(size):
+                s += flow[j] * swept[successor[j]]
+        solved = w.inverse[x] * (v[x] + UNIT * s + w.pull[x] * w.product[x])
+        swept[x] = solved
+        here = w.push[x] * solved
+        if there >= 0:
+            product = w.product + there
+            for j in range(size):
+                product[j] += flow[j] * here
+        else:
+            for j in range(size):
+                w.product[successor[j]] += flow[j] * here
+
+
+def multiply_layer(sk, w, layer, v, result, stage):
+    """One of the three stages of `multiply_near` for the flow out of one layer."""
+    first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+    if stage == 0 and layer % 2 == ODD:
+        pass_on(sk, w, first, end, w.swept)
+    elif stage == 1 and layer % 2 == EVEN:
+        sweep_states(sk, w, first, end, v)
+    elif stage == 2 and layer % 2 == ODD:
+        mean_after(sk, w, first, end, w.swept, result)
+        memset(w.product + end, 0, (sk.layer_ptr[layer + 2] - end) * cython.sizeof(cython.double))
+
+
+def multiply_part(sk, w, number, v, result, stage):
+    """One of the three stages of `multiply_near` for the flow out of one part."""
+    part = part_of(sk, w, number)
+    for layer in range(part.layer, part.layer_end):
+        multiply_layer(sk, w, layer, v, result, stage)
+
+
+def tight_part(sk, sets, w, number, back, v):
+    """`add_tight_rows` for one part."""
+    part = part_of(sk, w, number)
+    add_tight_rows(sk, sets, w, cython.address(part), False, back, v)
+
+
+def multiply_near(sk, sets, w, back, v, result):
+    """What the others and the tight rows bring to each layer in J M^-1 v, as `result` and `product`, and `swept`.
+
+    What odd layers bring to even ones has been solved for, and is left out. One thread takes the three stages layer by
+    layer, so that it meets the edges of a layer again while they are in the cache; the sums are the same.
+    """
+    for x in range(sk.states):
+        w.swept[x] = w.inverse[x] * v[x]
+        w.product[x] = 0.0
+    if sk.parts > 1:
+        for stage in range(3):
+            for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+                multiply_part(sk, w, number, v, result, stage)
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            tight_part(sk, sets, w, number, back, w.swept)
+    else:
+        for layer in range(sk.steps + 1):
+            if layer < sk.steps:
+                multiply_layer(sk, w, layer, v, result, 1 if layer % 2 == EVEN else 0)
+            if layer > 0:
+                multiply_layer(sk, w, layer - 1, v, result, 2)
+        tight_part(sk, sets, w, 0, back, w.swept)
+
+
+def multiply(sk, sets, w, far, back, v, result, near):
     """result = J M^-1 v, but for a constant in each layer if `near`; leaves M^-1 v as `swept`."""
-    product, pull, pinned, swept = work.states[PRODUCT], work.states[PULL], work.states[PINNED], work.states[SWEPT]
-    layer_ptr = structure.layer_ptr
-    eliminate(structure, sets, work, far, back, v, swept, near)
-    if not near:
-        couple(structure, sets, work, far, back, swept, result, EVEN)
-        for layer in range(EVEN, layer_ptr.shape[0] - 1, 2):
-            for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
-                result[x] += pull[x] * product[x]
-    couple(structure, sets, work, far, back, swept, result, ODD)
-    for layer in range(layer_ptr.shape[0] - 1):
-        coupled = not near or layer % 2 == ODD
-        for x in range(unsigned(layer_ptr[layer]), unsigned(layer_ptr[layer + 1])):
+    pull, product, pinned, swept = w.pull, w.product, w.pinned, w.swept
+    if near and not far:
+        multiply_near(sk, sets, w, back, v, result)
+    else:
+        eliminate(sk, sets, w, far, back, v, swept, near)
+        if not near:
+            couple(sk, sets, w, far, back, swept, result, EVEN)
+            for layer in range(EVEN, sk.steps + 1, 2):
+                for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+                    result[x] += pull[x] * product[x]
+        couple(sk, sets, w, far, back, swept, result, ODD)
+    for layer in range(sk.steps + 1):
+        coupled: cython.bint = not near or layer % 2 == ODD
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
             brought = result[x] if coupled else 0.0
             result[x] = v[x] - brought - pull[x] * product[x]
-    if work.watched[-1] > 0:
-        for x in range(unsigned(v.shape[0])):
-            result[x] -= pull[x] * pinned[x] * swept[x]
-    centre(structure, work, result, near)
+    if w.num_watched > 0:
+        for x in range(sk.states):
+            result[x] -= pinned[x] * swept[x]
+    centre(sk, w, result, near)
 
 
-@compiled_inline
-def rotate(h: Floats, k: int) -> None:
+def rotate(h, last, k):
     """Apply the Givens rotations to column k of the Hessenberg matrix; its last two rows hold them."""
-    last = h.shape[1] - 1
+    width = last + 1
+    cosines, sines = h + width * width, h + (width + 1) * width
     for i in range(k):
-        c, s = h[last + 1, i], h[last + 2, i]
-        h[i, k], h[i + 1, k] = c * h[i, k] + s * h[i + 1, k], c * h[i + 1, k] - s * h[i, k]
-    length = np.hypot(h[k, k], h[k + 1, k])
-    c, s = h[k, k] / length, h[k + 1, k] / length
-    h[last + 1, k], h[last + 2, k] = c, s
-    h[k, k], h[k + 1, k] = length, 0.0
-    h[k, last], h[k + 1, last] = c * h[k, last], -s * h[k, last]
+        upper, lower = h[i * width + k], h[(i + 1) * width + k]
+        h[i * width + k] = cosines[i] * upper + sines[i] * lower
+        h[(i + 1) * width + k] = cosines[i] * lower - sines[i] * upper
+    here, below = h + k * width, h + (k + 1) * width
+    length = hypot(here[k], below[k])
+    c, s = here[k] / length, below[k] / length
+    cosines[k], sines[k] = c, s
+    here[k], below[k] = length, 0.0
+    below[last] = -s * here[last]
+    here[last] = c * here[last]
 
 
-@compiled_in_place
-def gmres_cycle(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, target: float, near: bool
-) -> float:
+def back_substitute(h, last, size):
+    """Solve the triangular system that the rotations leave; its right-hand side is the last column."""
+    width = last + 1
+    for i in range(size - 1, -1, -1):
+        y = h[i * width + last]
+        for k in range(i + 1, size):
+            y -= h[i * width + k] * h[k * width + last]
+        h[i * width + last] = y / h[i * width + i]
+
+
+def gmres_cycle(sk, sets, w, far, back, previous, target, coarse, near):
     """One cycle on J M^-1 z = defect, from the z in the place of the step; returns the norm of what is left.
 
+    It ends at the target, or where the norm is below `coarse` and falls slowly; `previous` is the norm to begin with.
     The last column of the Hessenberg matrix holds the right-hand side.
     """
-    basis, h, last = work.basis, work.hessenberg, work.hessenberg.shape[1] - 1
-    multiply(structure, sets, work, far, back, work.states[STEP], basis[0], near)
-    for x in range(work.states[STEP].shape[0]):
-        basis[0, x] = work.states[DEFECT, x] - basis[0, x]
-    centre(structure, work, basis[0], near)
-    norm = np.sqrt(dot(basis[0], basis[0]))
+    n, last, h, basis = sk.states, w.directions, w.hessenberg, w.basis
+    width = last + 1
+    multiply(sk, sets, w, far, back, w.step, basis, near)
+    for x in range(n):
+        basis[x] = w.defect[x] - basis[x]
+    centre(sk, w, basis, near)
+    norm = sqrt(dot(basis, basis, n))
     if norm <= target:
-        return float(norm)
-    scale_row(basis, 0, 1.0 / norm)
-    h[:, last] = 0.0
-    h[0, last] = norm
+        return norm
+    for x in range(n):
+        basis[x] *= 1.0 / norm
+    for i in range(last + 3):
+        h[i * width + last] = 0.0
+    h[last] = norm
     size = 0
-    for k in range(basis.shape[0] - 1):
-        multiply(structure, sets, work, far, back, basis[k], basis[k + 1], near)
-        h[k + 1, k] = orthogonalise(basis, k, h)
-        if h[k + 1, k] > 0.0:
-            scale_row(basis, k + 1, 1.0 / h[k + 1, k])
-        rotate(h, k)
-        size = k + 1
-        norm = abs(h[k + 1, last])
-        if norm <= target:
-            break
-    for i in range(size - 1, -1, -1):
-        y = h[i, last]
-        for k in range(i + 1, size):
-            y -= h[i, k] * h[k, last]
-        h[i, last] = y / h[i, i]
+    while size < last and norm > target and (norm > coarse or norm < SLOW * previous):
+        new = basis + (size + 1) * n
+        multiply(sk, sets, w, far, back, basis + size * n, new, near)
+        length = orthogonalise(basis, n, size, h, width)
+        h[(size + 1) * width + size] = length
+        if length > 0.0:
+            for x in range(n):
+                new[x] *= 1.0 / length
+        rotate(h, last, size)
+        size += 1
+        previous = norm
+        norm = fabs(h[size * width + last])
+    back_substitute(h, last, size)
     for i in range(size):
-        add_multiple(work.states[STEP], h[i, last], basis[i])
-    return float(norm)
+        add_multiple(w.step, h[i * width + last], basis + i * n, n)
+    return norm
 
 
-@compiled_in_place
-def newton_step(
-    structure: Structure, sets: RowSets, work: Work, far: bool, back: Floats, accuracy: float, near: bool, direct: bool
-) -> bool:
-    """Solve for `step`: directly if asked and possible, else until the residual has fallen by the factor `accuracy`.
+def newton_step(sk, sets, w, far, asked, near, direct):
+    """Solve for `step`: directly if possible and wanted, else until the residual has fallen as far as asked.
 
-    `near` says how GMRES is to go about it.
-    `far` says that masses are out of range: then `back` holds probabilities backward, ready made. Returns whether there
-    are factors for `substitute`.
+    `near` says how GMRES is to go about it. `far` says that masses are out of range: then `w.back` holds probabilities
+    backward, ready made. Returns whether there are factors for `substitute`.
     """
-    push, pull, alive = work.states[PUSH], work.states[PULL], work.alive
-    outflow, inflow = work.states[OUTFLOW], work.states[INFLOW]
-    for x in range(unsigned(push.shape[0])):
-        push[x] = 1.0 if far else UNIT * outflow[x]
-        reach = 1.0 if far else 1.0 / inflow[x]
-        pull[x] = reach if alive[x] else 0.0
-    pull[0] = pull[-1] = 0.0
-    target = accuracy * np.sqrt(dot(work.states[DEFECT], work.states[DEFECT]))
-    back = back if far else work.row
-    collect_pinned(structure, sets, work, far, back)
-    if direct and work.band.shape[0] > 0 and direct_step(structure, sets, work, far, back):
+    size = sk.states * cython.sizeof(cython.double)
+    for x in range(sk.states):
+        w.push[x] = 1.0 if far else UNIT * w.outflow[x]
+        w.pull[x] = 1.0 if far else 1.0 / w.inflow[x]
+    for x in range(sk.states):
+        w.pull[x] = w.pull[x] if w.alive[x] else 0.0
+    w.pull[0] = w.pull[sk.states - 1] = 0.0
+    norm = sqrt(dot(w.defect, w.defect, sk.states))
+    target, coarse = asked.accuracy * norm, asked.enough * norm
+    back = w.back if far else w.row
+    collect_pinned(sk, sets, w, far, back)
+    if direct and w.narrow and direct_step(sk, sets, w, far, back):
         return True
-    copy_row(work.states, STEP, DEFECT)
+    prepare_inverse(sk, w)
+    memcpy(w.step, w.defect, size)
     for _ in range(CYCLES):
-        if gmres_cycle(structure, sets, work, far, back, target, near) <= 1.01 * target:
+        if gmres_cycle(sk, sets, w, far, back, norm, target, coarse, near) <= 1.01 * max(target, coarse):
             break
-    eliminate(structure, sets, work, far, back, work.states[STEP], work.states[SWEPT], near)
-    copy_row(work.states, STEP, SWEPT)
+    eliminate(sk, sets, w, far, back, w.step, w.swept, near)
+    memcpy(w.step, w.swept, size)
     return False

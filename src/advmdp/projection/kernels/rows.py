@@ -12,130 +12,332 @@ a = b = 1/sum u both are too large. Newton from there is monotone and finite: it
 no sort. Box: p = clip(s u, low, high) with sum p = 1, monotone in s; Newton on the set of unclipped entries.
 
 Both need u within the range of a float64. Where u is so spread that the entries which decide b or s underflow, or
-Newton does not settle, the same equations are solved on ln u: for balls by a search over the sorted breakpoints, for
-boxes by variable fixing. There a multiplier is only as good as ln u, to 1e-11 where that is 1e5, so the entries that
-share one are brought to the mass that their equation gives them.
+Newton does not settle, `log_rows.py` solves the same equations on ln u.
 
 Which entries move is read off p. If a box leaves 0.52 to two entries, the first bounded by just that, the other of
 relative weight exp(-200), then both move, though the first is closer to its bound than rounding can tell. Were it taken
 for clipped, the other, left alone, would seem to have nowhere to go, and Newton would creep. So an entry that shares a
 multiplier with others stays a unit in the last place below its bound, and below the centre of a ball.
 
-`ball.py` and `box.py` do that; here is what they share, and the set that is one point.
+The cost of the entries that do not move, a sum of p ln(p/u), needs logarithms of all entries. But for as long as these
+are the same it changes with beta by no more than - sum p (beta - beta_base), so it is kept as it was at beta_base.
 
-kappa here is relative to the scale of u that the caller has chosen. Every function returns
-(tight, kappa, ln a, ln b, mass_a, mass_b) and writes p; a row inside its set counts as A, with a = b = 1/sum u; a box
-has only A, with a = s.
+kappa here is relative to the offset of u. A row inside its set counts as A, with a = b = 1/sum u; a box has only A,
+with a = s.
 """
 
-import numpy as np
+import cython
+from cython.cimports.advmdp.projection.kernels.exact import finish_rows, log_row
+from cython.cimports.advmdp.projection.kernels.log_rows import project_ball_log, project_box_log
+from cython.cimports.advmdp.projection.kernels.types import UNDER, Clip, Row, scratch_row
+from cython.cimports.libc.math import INFINITY, NAN, fabs, isfinite
 
-from advmdp.projection.kernels.compiled import compiled, compiled_inline, compiled_sums, unsigned
-from advmdp.projection.kernels.types import Floats, Indices, Row
-from advmdp.projection.kernels.weights import log_ratio
-
-SMALLEST_PART = 1e-130  # a part of sum u below this may have lost entries that matter
-NEWTON_PASSES = 40
-LEAST = -1e300
-UNDER, OVER = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # times a number: the one before it, or two; the one after it, or two
+SMALLEST_PART = cython.declare(cython.double, 1e-130)  # a part of sum u below this may have lost entries that matter
+NEWTON_PASSES = cython.declare(cython.int, 40)
+LEAST = cython.declare(cython.double, -1e300)
+ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # times a bound: what rounding may make of it
+ROUNDING = cython.declare(cython.double, 1e-14)  # what may be missing from a sum of masses
 
 
-@compiled_sums
-def load_row(
-    weight: Floats, log_w: Floats, growth: Floats, beta: Floats, begin: int, size: int, first: int, offset: float,
-    u: Floats, log_u: Floats,
-) -> float:  # fmt: skip
-    """Fill u and ln u of a pair whose successors are the states from `first` on; return sum u."""
+def load_row(sk, w, pair, begin, size, u):
+    """Fill u of a pair; return sum u."""
     s = 0.0
-    at, there = unsigned(begin), unsigned(first)
-    for j in range(unsigned(size)):
-        t = weight[at + j] * growth[there + j]
-        s += t
-        u[j] = t
-        log_u[j] = log_ratio(log_w[at + j], beta[there + j], offset)
+    first, weight = sk.first_of_pair[pair], w.weight + begin
+    if first >= 0:
+        growth = w.growth + first
+        for j in range(size):
+            t = weight[j] * growth[j]
+            u[j] = t
+            s += t
+    else:
+        successor = sk.successor + begin
+        for j in range(size):
+            t = weight[j] * w.growth[successor[j]]
+            u[j] = t
+            s += t
     return s
 
 
-@compiled_sums
-def gather_row(
-    weight: Floats, log_w: Floats, growth: Floats, beta: Floats, begin: int, size: int, successor: Indices,
-    offset: float, u: Floats, log_u: Floats,
-) -> float:  # fmt: skip
-    """Fill u and ln u of any pair; return sum u."""
-    s = 0.0
-    at = unsigned(begin)
-    for j in range(unsigned(size)):
-        y = unsigned(successor[at + j])
-        t = weight[at + j] * growth[y]
-        s += t
-        u[j] = t
-        log_u[j] = log_ratio(log_w[at + j], beta[y], offset)
-    return s
-
-
-@compiled_inline
-def inside(u: Floats, begin: int, size: int, s: float, p: Floats) -> Row:
-    """The row of a pair whose constraint does not bind: p = u / sum u."""
-    scale = 1.0 / s
-    at = unsigned(begin)
-    for j in range(unsigned(size)):
-        p[at + j] = scale * u[j]
-    log_a = -np.log(s)
-    return False, log_a, log_a, log_a, 1.0, 0.0
-
-
-@compiled
-def sift_down(values: Floats, root: int, end: int) -> None:
-    """Let the value at `root` sink until none below it, before `end`, is larger."""
-    while 2 * root + 1 < end:
-        child = 2 * root + 1
-        if child + 1 < end and values[child + 1] > values[child]:
-            child += 1
-        if values[root] >= values[child]:
-            break
-        values[root], values[child] = values[child], values[root]
-        root = child
-
-
-@compiled
-def sort_first(values: Floats, count: int) -> None:
-    """Sort the first `count` values in their place (heap sort: no memory, no bad case)."""
-    for root in range(count // 2 - 1, -1, -1):
-        sift_down(values, root, count)
-    for end in range(count - 1, 0, -1):
-        values[0], values[end] = values[end], values[0]
-        sift_down(values, 0, end)
-
-
-@compiled_inline
-def correction(target: float, mass: float) -> float:
-    """The factor that brings a class of entries to the mass it must have.
-
-    A difference as small as the rounding of the target, itself a difference of sums near one, says nothing.
+def split(u, center, size, a, b, p):
+    """Write p = median(Pbar, a u, b u), for a <= b. Returns the sums of u and Pbar over A = {a u > Pbar} and over
+    B = {b u < Pbar}.
     """
-    return target / mass if 1e-15 < abs(target - mass) < 1e-6 * mass else 1.0
+    u_a = center_a = u_b = center_b = 0.0
+    for j in range(size):
+        c, t = center[j], u[j]
+        high, low = a * t, b * t
+        middle = low if low < c else c
+        p[j] = high if high > middle else middle
+        u_a += t if high > c else 0.0
+        center_a += c if high > c else 0.0
+        u_b += t if low < c else 0.0
+        center_b += c if low < c else 0.0
+    return Split(u_a, center_a, u_b, center_b)
 
 
-@compiled
-def inside_log(log_u: Floats, p: Floats) -> Row:
-    """As `inside`, from ln u."""
-    top, s = -np.inf, 0.0
-    for j in range(log_u.shape[0]):
-        top = max(top, log_u[j])
-    for j in range(log_u.shape[0]):
-        p[j] = np.exp(log_u[j] - top)
-        s += p[j]
-    for j in range(log_u.shape[0]):
-        p[j] /= s
-    log_a = -np.log(s) - top
-    return False, log_a, log_a, log_a, 1.0, 0.0
+def known_sums(u, center, p, size):
+    """The sums of `split` over the sets A and B of an earlier row p."""
+    u_a = center_a = u_b = center_b = 0.0
+    for j in range(size):
+        c, t, here = center[j], u[j], p[j]
+        u_a += t if here > c else 0.0
+        center_a += c if here > c else 0.0
+        u_b += t if here < c else 0.0
+        center_b += c if here < c else 0.0
+    return Split(u_a, center_a, u_b, center_b)
 
 
-@compiled_sums
-def project_point(log_u: Floats, center: Floats, log_center: Floats, begin: int, end: int, p: Floats) -> Row:
+def settle_ball(u, center, size, half, s, a, b, p, row):
+    """Newton on a and b from a <= b, which leaves the cost of what is at the centre to be found; whether it settles.
+
+    a = b = 1/s is where to begin without a guess; the row is inside if that turns out to be within the radius, or if
+    a >= b later on. The pass that finds nothing to change has written the row.
+    """
+    row.ready, row.cost = False, 0.0
+    sums = split(u, center, size, a, b, p)
+    if a == b and a * sums.u_a - sums.center_a <= half:
+        row.tight, row.a, row.b, row.mass_a, row.mass_b = False, a, a, 1.0, 0.0
+        return True
+    for _ in range(NEWTON_PASSES):
+        if sums.u_b < SMALLEST_PART * s or sums.center_b <= half or sums.u_a <= 0.0:
+            break
+        next_a = (half + sums.center_a) / sums.u_a
+        next_b = (sums.center_b - half) / sums.u_b
+        if next_a >= a and next_b <= b:
+            row.tight, row.a, row.b = True, a, b
+            row.mass_a, row.mass_b = half + sums.center_a, sums.center_b - half
+            return True
+        a, b = min(a, next_a), max(b, next_b)
+        sums = split(u, center, size, a, b, p)
+    return False
+
+
+def settle_again(u, center, size, half, s, p, row):
+    """`settle_ball` for a pair that was tight, from the sets A and B of its earlier row p.
+
+    From any point on a convex function a Newton step lands where that is not negative, so the sets need only not be
+    empty. `cost` is NaN if they have changed.
+    """
+    sums = known_sums(u, center, p, size)
+    if sums.u_b < SMALLEST_PART * s or sums.center_b <= half or sums.u_a <= 0.0:
+        return False
+    a, b = (half + sums.center_a) / sums.u_a, (sums.center_b - half) / sums.u_b
+    if a >= b or not settle_ball(u, center, size, half, s, a, b, p, row):
+        return False
+    # Centres are often multiples of some 1/n, so that other sets may have the same mass, but not the same a.
+    same_mass: cython.bint = row.mass_a == half + sums.center_a and row.mass_b == sums.center_b - half
+    row.cost = 0.0 if same_mass and row.a == a and row.b == b else NAN
+    return True
+
+
+def centre_cost(p, center, log_center, log_u, size):
+    """The sum of Pbar ln(Pbar/u) over the entries that stay at the centre."""
+    cost = 0.0
+    for j in range(size):
+        finite = log_u[j] if log_u[j] > LEAST else LEAST  # an entry with ln u = -inf stays there only at zero
+        pinned = center[j] if p[j] == center[j] else 0.0
+        cost += pinned * (log_center[j] - finite)
+    return cost
+
+
+def centre_shift(p, center, shift, size):
+    """The sum of Pbar (beta - beta_base) over the entries that stay at the centre."""
+    moved = 0.0
+    for j in range(size):
+        moved += (center[j] if p[j] == center[j] else 0.0) * shift[j]
+    return moved
+
+
+def shifts_of(sk, w, pair, begin, size, room):
+    """beta - beta_base of the successors of a pair, in `room` unless they are consecutive."""
+    first = sk.first_of_pair[pair]
+    if first >= 0:
+        return w.shift + first
+    successor = sk.successor + begin
+    for j in range(size):
+        room[j] = w.shift[successor[j]]
+    return room
+
+
+def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
+    """Projection of u, whose sum is s, onto the L1 ball, for the k-th watched pair."""
+    pair = w.watched[k]
+    begin, half = sk.transition_ptr[pair], 0.5 * sets.radius[pair]
+    size = sk.transition_ptr[pair + 1] - begin
+    center, log_center, p = sets.low + begin, sets.log_low + begin, w.row + begin
+    settled: cython.bint = w.tight[pair] == 1 and settle_again(u, center, size, half, s, p, row)
+    if settled:
+        cost = w.cost[k] + row.cost
+        if isfinite(cost):  # it is known at beta_base, and the same entries are at the centre
+            row.cost = cost - centre_shift(p, center, shifts_of(sk, w, pair, begin, size, log_u), size)
+            return
+    elif not settle_ball(u, center, size, half, s, 1.0 / s, 1.0 / s, p, row):
+        log_row(sk, w, pair, log_u)
+        w.cost[k] = NAN
+        row[0] = project_ball_log(log_u, center, log_center, size, half, p, breaks)
+        return
+    if row.tight:
+        log_row(sk, w, pair, log_u)
+        row.cost = w.cost[k] = centre_cost(p, center, log_center, log_u, size)
+        if not w.at_base:
+            w.cost[k] += centre_shift(p, center, shifts_of(sk, w, pair, begin, size, log_u), size)
+
+
+def settle_box(u, low, high, size, whole, start, found):
+    """Newton on s from `start`, and what moves, what the bounds take and how many do; whether it settles."""
+    s, before = start, INFINITY
+    for _ in range(NEWTON_PASSES + 1):
+        free = clipped = count = 0.0
+        for j in range(size):
+            t, lower, upper = u[j], low[j], high[j]
+            v = s * t
+            bound = lower if v <= lower else upper
+            inner: cython.bint = (v > lower) & (v < upper)
+            free += t if inner else 0.0
+            clipped += 0.0 if inner else bound
+            count += 0.0 if inner else 1.0
+        if free < SMALLEST_PART * whole:
+            return False
+        before, s = s, (1.0 - clipped) / free
+        if not 0.0 < s < INFINITY:
+            return False
+        if fabs(s - before) <= 4e-16 * s:
+            found.s, found.free, found.clipped, found.count = s, free, clipped, count
+            return True
+    return False
+
+
+def settle_box_again(u, low, high, size, whole, p, found):
+    """`settle_box` for a pair that was tight, from what was clipped in its earlier row p.
+
+    The count is -1 if that has not changed.
+    """
+    free = clipped = 0.0
+    for j in range(size):
+        here = p[j]
+        inner: cython.bint = (here > low[j]) & (here < high[j])
+        free += u[j] if inner else 0.0
+        clipped += 0.0 if inner else here
+    if free < SMALLEST_PART * whole or clipped >= 1.0:
+        return False
+    if not settle_box(u, low, high, size, whole, (1.0 - clipped) / free, found):
+        return False
+    if found.free == free and found.clipped == clipped:
+        found.count = -1.0
+    return True
+
+
+def clip_row(u, low, high, size, s, p):
+    """Write p = clip(s u, low, high). What moves is left above its lower bound and below its upper one."""
+    for j in range(size):
+        v, lower, upper = s * u[j], low[j], high[j]
+        limit = UNDER * upper
+        value = v if v < limit else limit
+        value = upper if v > ALMOST * upper else value
+        p[j] = lower if (v <= lower) | (lower >= limit) else value
+
+
+def clip_cost(p, log_u, low, high, log_low, log_high, size, row):
+    """The mass of what moves in a clipped row, the cost of what does not, and whether there is such."""
+    mass = cost = clipped = 0.0
+    for j in range(size):
+        here, lower, log_lower, log_upper = p[j], low[j], log_low[j], log_high[j]
+        finite = log_u[j] if log_u[j] > LEAST else LEAST
+        price = here * ((log_lower if here == lower else log_upper) - finite)
+        moves: cython.bint = (here > lower) & (here < high[j])
+        mass += here if moves else 0.0
+        cost += 0.0 if moves else price
+        clipped += 0.0 if moves | (finite <= LEAST) else 1.0
+    row.tight, row.cost, row.mass_a = clipped > 0.0, cost, mass
+
+
+def clip_shift(p, low, high, shift, size, row):
+    """The mass of what moves; returns the sum of p (beta - beta_base) over what does not."""
+    mass = moved = 0.0
+    for j in range(size):
+        here = p[j]
+        moves: cython.bint = (here > low[j]) & (here < high[j])
+        mass += here if moves else 0.0
+        moved += (0.0 if moves else here) * shift[j]
+    row.mass_a = mass
+    return moved
+
+
+def scale_row(u, size, s, p):
+    """Write p = s u, of a pair whose bounds do not bind; returns its sum."""
+    mass = 0.0
+    for j in range(size):
+        v = s * u[j]
+        p[j] = v
+        mass += v
+    return mass
+
+
+def project_box(sk, sets, w, k, s, u, log_u, breaks, row):
+    """Projection of u, whose sum is s, onto the box, for the k-th watched pair. `breaks` is memory for one row."""
+    pair = w.watched[k]
+    begin = sk.transition_ptr[pair]
+    size, p = sk.transition_ptr[pair + 1] - begin, w.row + begin
+    low, high, log_low, log_high = sets.low + begin, sets.high + begin, sets.log_low + begin, sets.log_high + begin
+    found: Clip
+    again: cython.bint = w.tight[pair] == 1
+    settled: cython.bint = again and settle_box_again(u, low, high, size, s, p, cython.address(found))
+    if not settled and not settle_box(u, low, high, size, s, 1.0 / s, cython.address(found)):
+        log_row(sk, w, pair, log_u)
+        w.cost[k] = NAN
+        row[0] = project_box_log(log_u, low, high, log_low, log_high, size, p, breaks)
+        return
+    row.tight, row.ready, row.cost, row.a, row.b, row.mass_b = False, False, 0.0, found.s, found.s, 0.0
+    if found.count == 0.0:
+        row.mass_a = scale_row(u, size, found.s, p)
+        return
+    clip_row(u, low, high, size, found.s, p)
+    moved = 0.0
+    if not w.at_base:
+        moved = clip_shift(p, low, high, shifts_of(sk, w, pair, begin, size, breaks), size, row)
+        cost = w.cost[k] - moved
+        if found.count < 0.0 and isfinite(cost) and fabs(row.mass_a + found.clipped - 1.0) <= ROUNDING:
+            row.tight, row.cost = True, cost
+            return
+    log_row(sk, w, pair, log_u)
+    clip_cost(p, log_u, low, high, log_low, log_high, size, row)
+    w.cost[k] = row.cost + moved
+
+
+def project_point(sk, sets, w, pair, log_u, row):
     """A set of one row: p = P and kappa = sum P ln(P/u)."""
+    log_row(sk, w, pair, log_u)
+    begin = sk.transition_ptr[pair]
+    center, log_center, p = sets.low + begin, sets.log_low + begin, w.row + begin
     kappa = 0.0
-    for i in range(begin, end):
-        p[i] = center[i]
-        kappa += center[i] * (log_center[i] - log_u[i - begin]) if center[i] > 0.0 else 0.0
-    return True, kappa, 0.0, 0.0, 0.0, 0.0
+    for j in range(sk.transition_ptr[pair + 1] - begin):
+        p[j] = center[j]
+        kappa += center[j] * (log_center[j] - log_u[j]) if center[j] > 0.0 else 0.0
+    row.tight, row.ready, row.cost = True, True, kappa
+    row.a, row.b, row.mass_a, row.mass_b = 0.0, 0.0, 0.0, 0.0
+
+
+def project_watched(sk, sets, w, part):
+    """The rows of all watched pairs at the current beta. Rows that were tight start from their last sets."""
+    u, log_u = scratch_row(w, part.number, 0), scratch_row(w, part.number, 1)
+    breaks = scratch_row(w, part.number, 3)  # which Newton's step uses, at another time
+    row: Row
+    for k in range(part.watched, part.watched_end):
+        pair = w.watched[k]
+        begin = sk.transition_ptr[pair]
+        if sets.radius[pair] == 0.0:
+            project_point(sk, sets, w, pair, log_u, cython.address(row))
+        else:
+            s = load_row(sk, w, pair, begin, sk.transition_ptr[pair + 1] - begin, u)
+            if sets.is_box:
+                project_box(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
+            else:
+                project_ball(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
+        w.tight[pair] = row.tight
+        w.ready[k] = row.ready
+        w.log_mass[k] = row.cost  # until `finish_rows` has the logarithms of a and b
+        w.log_a[k] = row.a
+        w.log_b[k] = row.b
+        w.mass_a[k] = row.mass_a
+        w.mass_b[k] = row.mass_b
+    finish_rows(w, part)

@@ -6,154 +6,151 @@ and the odd layers, beta(x) += defect(x)/2, take over for a while: each is a ste
 convex, with a length that never overshoots. An iteration that comes late is followed on its way for as long as F falls.
 """
 
-import numpy as np
-
-from advmdp.confidence.sets import RowSets
-from advmdp.core.arrays import ROOM
-from advmdp.projection.kernels.answer import forward_pass, write_answer
-from advmdp.projection.kernels.certificate import EPSILON, certify
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_in_place,
-    compiled_inline,
-    compiled_memory,
-    compiled_order,
-    unsigned,
+import cython
+from cython.cimports.advmdp.projection.kernels.answer import forward_pass, write_answer
+from cython.cimports.advmdp.projection.kernels.certificate import certify
+from cython.cimports.advmdp.projection.kernels.direct import substitute
+from cython.cimports.advmdp.projection.kernels.dual import evaluate, move
+from cython.cimports.advmdp.projection.kernels.exact import bits_of, float_of, measure
+from cython.cimports.advmdp.projection.kernels.far import ensure_back, forward_pass_far, measure_far
+from cython.cimports.advmdp.projection.kernels.memory import Bounds, Layout, Workspace
+from cython.cimports.advmdp.projection.kernels.newton import newton_step
+from cython.cimports.advmdp.projection.kernels.types import (
+    EPSILON,
+    LIFT,
+    NO_PATH,
+    ROOM,
+    SOLVED,
+    STALLED,
+    UNEVEN,
+    UNFIT,
+    UNIT,
+    Outcome,
+    first_entry,
 )
-from advmdp.projection.kernels.direct import substitute
-from advmdp.projection.kernels.dual import UNIT, evaluate, measure, move
-from advmdp.projection.kernels.far import forward_pass_far, measure_far
-from advmdp.projection.kernels.newton import newton_step
-from advmdp.projection.kernels.types import (
-    BEFORE,
-    BETA,
-    DEFECT,
-    INFLOW,
-    LOG_OUT,
-    OUTFLOW,
-    PAIR_PTR,
-    STEP,
-    Floats,
-    Structure,
-    Work,
-    Workspace,
-)
-from advmdp.projection.kernels.vectors import copy_row
-from advmdp.projection.kernels.weights import LIFT, fill_weights
-from advmdp.projection.status import LARGEST_LOG_WEIGHT, Status
+from cython.cimports.advmdp.projection.kernels.weights import fill_weights, largest_of
+from cython.cimports.libc.math import INFINITY, fabs, isfinite
+from cython.cimports.libc.stdint import int64_t
+from cython.cimports.libc.string import memcpy, memset
 
-SOLVED, NO_PATH, STALLED, UNFIT, UNEVEN = (status.value for status in Status)
-HALVINGS = 12
-PATIENCE = 3  # stalls
-NEGLIGIBLE = -27.631021115928547  # ln 1e-12
-SWEEPS = 4
-NEAR = 0.1  # balance: the largest defect
-UNHURRIED = 8  # iterations, more than a problem that Newton suits ever needs
-LEVEL = 1e3  # what the log weights of a layer, or their beta, may have in common
-GRAIN = 16.0 * EPSILON  # times the largest log weight: what rounding leaves undecided
-MOST_DOUBT = 2.0**12 * EPSILON  # for each layer and unit of log weights
-FEASIBLE = 1e-12  # the largest violation of flow and rows that a certified answer may have
+LARGEST = 1e8
+"""Of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth."""
+
+LARGEST_LOG = cython.declare(cython.double, LARGEST)
+HALVINGS = cython.declare(cython.int, 12)
+PATIENCE = cython.declare(cython.int, 3)  # stalls
+NEGLIGIBLE = cython.declare(cython.double, -27.631021115928547)  # ln 1e-12
+SWEEPS = cython.declare(cython.int, 4)
+NEAR = cython.declare(cython.double, 0.1)  # balance: the largest defect
+UNHURRIED = cython.declare(cython.int, 8)  # iterations, more than a problem that Newton suits ever needs
+LEVEL = cython.declare(cython.double, 1e3)  # what the log weights of a layer, or their beta, may have in common
+GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # times the largest log weight: what rounding leaves undecided
+MOST_DOUBT = cython.declare(cython.double, 2.0**-40)  # for each layer and unit of log weights
+FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest violation of flow and rows that an answer may have
 
 
-@compiled_inline
-def first_unfit(log_w: Floats, largest: float) -> int:
-    """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
-    count = 0
-    for i in range(unsigned(log_w.shape[0])):  # without a branch, which vector registers like
-        fit = (abs(log_w[i]) <= largest) | (log_w[i] == -np.inf)
-        count += 0 if fit else 1
-    if count == 0:
-        return -1
-    i = 0
-    while abs(log_w[i]) <= largest or log_w[i] == -np.inf:
-        i += 1
-    return i
+def survey(log_w, size):
+    """The largest magnitude of a log weight but for -inf, NaN if there is one, and whether one is -inf."""
+    found: Survey
+    holes: cython.Py_ssize_t = 0
+    largest: int64_t = 0
+    for i in range(size):  # the bits of positive numbers, then infinity, then NaN are ordered as integers are
+        hole: cython.bint = log_w[i] == -INFINITY
+        bits = cython.cast(int64_t, bits_of(0.0 if hole else fabs(log_w[i])))
+        largest = bits if bits > largest else largest
+        holes += 1 if hole else 0
+    found.magnitude, found.holes = float_of(largest), holes > 0
+    return found
 
 
-@compiled_order
-def extent(log_w: Floats, begin: int, end: int) -> tuple[float, float, float]:
-    """The largest of the log weights, the least, and the least that is not -inf."""
-    top, bottom, least = -np.inf, np.inf, np.inf
-    for i in range(unsigned(begin), unsigned(end)):
-        t = log_w[i]
-        finite = t if t > -3.0 * LARGEST_LOG_WEIGHT else np.inf
-        top = t if t > top else top
-        bottom = t if t < bottom else bottom
-        least = finite if finite < least else least
-    return top, bottom, least
-
-
-@compiled
-def is_level(structure: Structure, log_w: Floats) -> bool:
-    """Whether what the weights of a layer have in common is small."""
-    pair_ptr = structure.states[PAIR_PTR]
-    for layer in range(structure.layer_ptr.shape[0] - 2):
-        begin = structure.transition_ptr[pair_ptr[structure.layer_ptr[layer]]]
-        end = structure.transition_ptr[pair_ptr[structure.layer_ptr[layer + 1]]]
-        top = extent(log_w, begin, end)[0]
-        if abs(top) > LEVEL and top > -np.inf:
+def is_level(sk, log_w, magnitude):
+    """Whether what the weights of a layer have in common is small: it is if they are, and where some are unfit."""
+    for layer in range(sk.steps if LEVEL < magnitude <= 2.0 * LARGEST_LOG else 0):
+        begin, end = first_entry(sk, sk.layer_ptr[layer]), first_entry(sk, sk.layer_ptr[layer + 1])
+        top = largest_of(log_w + begin, end - begin)
+        if fabs(top) > LEVEL and top > -INFINITY:
             return False
     return True
 
 
-@compiled_in_place
-def look(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
-) -> tuple[float, bool, Floats]:
-    """Value and defects at the current beta; whether masses are out of range, and then memory for `measure_far`."""
-    value = evaluate(structure, log_w, sets, work)
-    far = not measure(work)
-    if far:
-        if back.shape[0] == 0:
-            back = np.empty(log_w.shape[0] + 2 * ROOM)[ROOM:-ROOM]  # apart from others, as `arrays.apart` explains
-        measure_far(structure, log_w, sets, work, back, log_pair)
-    return value, far, back
+def look(sk, sets, w):
+    """Value and defects at the current beta, and whether masses are out of range."""
+    found: Trial
+    found.moved = False
+    found.value = evaluate(sk, sets, w)
+    found.far = not measure(sk, w) and ensure_back(sk, w)
+    if found.far:
+        measure_far(sk, sets, w)
+    return found
 
 
-@compiled_inline
-def sizes(work: Work) -> tuple[float, float]:
+def sizes(sk, w):
     """The largest defect and the sum of their squares."""
-    worst = total = 0.0
-    for x in range(work.states[DEFECT].shape[0]):
-        worst = max(worst, abs(work.states[DEFECT, x]))
-        total += work.states[DEFECT, x] ** 2
-    return worst, total
+    found: Sizes
+    worst = squares = 0.0
+    for x in range(sk.states):
+        worst = max(worst, fabs(w.defect[x]))
+        squares += w.defect[x] * w.defect[x]
+    found.worst, found.squares = worst, squares
+    return found
 
 
-@compiled_inline
-def residual(work: Work) -> float:
+def residual(sk, w):
     """The largest |inflow - outflow|."""
     largest = 0.0
-    for x in range(1, work.alive.shape[0] - 1):
-        if work.alive[x]:
-            largest = max(largest, UNIT * abs(work.states[INFLOW, x] - work.states[OUTFLOW, x]))
+    for x in range(1, sk.states - 1):
+        if w.alive[x]:
+            largest = max(largest, UNIT * fabs(w.inflow[x] - w.outflow[x]))
     return largest
 
 
-@compiled_inline
-def heavy_defect(work: Work) -> float:
+def heavy_defect(sk, w):
     """The largest defect of a state whose mass is not negligible."""
     worst = 0.0
-    for x in range(1, work.alive.shape[0] - 1):
-        if work.alive[x] and work.states[LOG_OUT, x] >= NEGLIGIBLE:
-            worst = max(worst, abs(work.states[DEFECT, x]))
+    for x in range(1, sk.states - 1):
+        if w.alive[x] and w.log_out[x] >= NEGLIGIBLE:
+            worst = max(worst, fabs(w.defect[x]))
     return worst
 
 
-@compiled_inline
-def settled(work: Work, tolerance: float, stalls: int) -> bool:
+def settled(sk, w, tolerance, stalls):
     """Every state balanced to the tolerance, relative to its mass; those of negligible mass to a hundred times that.
 
     After three stalls these are let go, and misses of some units in the last place of one: rounding allows no less.
     """
-    left = residual(work)
-    light = stalls >= PATIENCE or sizes(work)[0] <= min(100.0 * tolerance, NEAR)
-    heavy = heavy_defect(work) <= tolerance or (stalls >= PATIENCE and left <= 4.0 * EPSILON)
+    left = residual(sk, w)
+    light: cython.bint = stalls >= PATIENCE or sizes(sk, w).worst <= min(100.0 * tolerance, NEAR)
+    heavy: cython.bint = heavy_defect(sk, w) <= tolerance or (stalls >= PATIENCE and left <= 4.0 * EPSILON)
     return light and heavy and left <= tolerance
 
 
-@compiled_inline
-def last_step(before: float, worst: float, tolerance: float) -> bool:
+def any_tight(w):
+    """Whether some row is tight."""
+    for k in range(w.num_watched):
+        if w.tight[w.watched[k]]:
+            return True
+    return False
+
+
+def forcing(worst, before, tolerance, near, tight):
+    """How far GMRES is to reduce the defects: as far as Newton's step will, and no farther than the tolerance.
+
+    Smooth problems square the defects. Where rows are tight, a step ends where others bind, and at first the defects
+    fall by a factor of 2 to 100 however well it was solved for. Then the square of the last factor says what to expect
+    (Eisenstat and Walker 1996). If GMRES is slow, three times that, or a tenth at first, is `enough`.
+    """
+    asked: Forcing
+    smooth, last = (0.05 if near else 0.2) * worst, 0.3 * tolerance / worst
+    asked.accuracy = asked.enough = min(0.1, max(smooth, last))
+    if tight and smooth > last:
+        ratio = min(worst / before, 1.0)
+        expected = 0.1 * ratio * ratio if before < INFINITY else 3e-3
+        asked.accuracy = max(asked.accuracy, expected)
+        asked.enough = max(asked.accuracy, min(0.1, 3.0 * expected) if before < INFINITY else 0.1)
+    return asked
+
+
+def last_step(before, worst, tolerance):
     """Whether a step with the factors of the step before will do, which has brought the defects down to `worst`.
 
     If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2.
@@ -161,251 +158,242 @@ def last_step(before: float, worst: float, tolerance: float) -> bool:
     return 2.0 * worst * worst <= 0.5 * tolerance * before
 
 
-@compiled_inline
-def slope_along(work: Work) -> float:
+def slope_along(sk, w):
     """Derivative of F along the step."""
     s = 0.0
-    for x in range(work.states[STEP].shape[0]):
-        if work.alive[x]:
-            s += UNIT * (work.states[INFLOW, x] - work.states[OUTFLOW, x]) * work.states[STEP, x]
+    for x in range(sk.states):
+        if w.alive[x]:
+            s += UNIT * (w.inflow[x] - w.outflow[x]) * w.step[x]
     return s
 
 
-@compiled_inline
-def largest_beta(work: Work) -> float:
+def largest_beta(sk, w):
     """The largest |beta(x)|."""
     largest = 0.0
-    for x in range(work.alive.shape[0]):
-        largest = max(largest, abs(work.states[BETA, x]) if work.alive[x] else 0.0)
+    for x in range(sk.states):
+        largest = max(largest, fabs(w.beta[x]) if w.alive[x] else 0.0)
     return largest
 
 
-@compiled_inline
-def grain(work: Work) -> float:
+def grain(sk, w):
     """What rounding of beta leaves undecided."""
-    return float(4.0 * EPSILON * largest_beta(work))
+    return 4.0 * EPSILON * largest_beta(sk, w)
 
 
-@compiled_inline
-def rounding(structure: Structure, work: Work, value: float) -> float:
+def rounding(sk, w, value):
     """How well F is known.
 
     It is a sum of logarithms of numbers near 2^500, so to some units in the last place of 500 ln 2, not of F. Where
     rounding decides on which side of a bound a row lies, F jumps by as much, and must not stop a step.
     """
-    return float(16.0 * EPSILON * (LIFT + abs(value) + largest_beta(work)) * (structure.layer_ptr.shape[0] - 2))
+    return 16.0 * EPSILON * (LIFT + fabs(value) + largest_beta(sk, w)) * sk.steps
 
 
-@compiled_inline
-def stay_near_zero(structure: Structure, work: Work) -> None:
+def stay_near_zero(sk, w):
     """Let the step end where the heaviest state of each layer has beta = 0, if it would have a large one.
 
     A constant for each layer is free: it changes neither F nor q. Over hundreds of layers with weights of exp(-1e7)
     it would grow to 1e9, of which a float64 knows no more than seven digits after the point.
     """
-    for layer in range(1, structure.layer_ptr.shape[0] - 2):
-        first, end = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+    for layer in range(1, sk.steps):
+        first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
         heaviest = first
         for x in range(first, end):
-            heaviest = x if work.states[LOG_OUT, x] > work.states[LOG_OUT, heaviest] else heaviest
-        common = work.states[BETA, heaviest] + work.states[STEP, heaviest]
-        if abs(common) > LEVEL:
+            heaviest = x if w.log_out[x] > w.log_out[heaviest] else heaviest
+        common = w.beta[heaviest] + w.step[heaviest]
+        if fabs(common) > LEVEL:
             for x in range(first, end):
-                work.states[STEP, x] -= common
+                w.step[x] -= common
 
 
-@compiled_in_place
-def line_search(
-    structure: Structure,
-    log_w: Floats,
-    sets: RowSets,
-    work: Work,
-    back: Floats,
-    log_pair: Floats,
-    value: float,
-) -> tuple[bool, float, bool, Floats]:
+def step_by(sk, w, length):
+    """beta = before + length * step."""
+    for x in range(sk.states):
+        w.beta[x] = w.before[x] + length * w.step[x]
+
+
+def line_search(sk, sets, w, value):
     """Halve the step until it is good enough. Returns whether one was, F there, and whether masses are out of range."""
-    slope = slope_along(work)
-    noise = rounding(structure, work, value)
-    _, squares = sizes(work)
-    stay_near_zero(structure, work)  # after the slope, which it does not change but by rounding
-    copy_row(work.states, BEFORE, BETA)
+    trial: Trial
+    slope, noise, squares = slope_along(sk, w), rounding(sk, w, value), sizes(sk, w).squares
+    stay_near_zero(sk, w)  # after the slope, which it does not change but by rounding
+    memcpy(w.before, w.beta, sk.states * cython.sizeof(cython.double))
     length = 1.0
-    for _ in range(HALVINGS if np.isfinite(slope) else 0):  # a step with NaN must not reach the weights
-        for x in range(work.states[BETA].shape[0]):
-            work.states[BETA, x] = work.states[BEFORE, x] + length * work.states[STEP, x]
-        move(structure, log_w, sets, work)
-        trial, far, back = look(structure, log_w, sets, work, back, log_pair)
-        visible = 1e-4 * length * slope < -noise
-        if visible and trial <= value + 1e-4 * length * slope:
-            return True, trial, far, back
-        if trial <= value + noise and sizes(work)[1] <= (1.0 - 0.1 * length) * squares:
-            return True, trial, far, back
+    for _ in range(HALVINGS if isfinite(slope) else 0):  # a step with NaN must not reach the weights
+        step_by(sk, w, length)
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+        trial.moved = True
+        visible: cython.bint = 1e-4 * length * slope < -noise
+        if visible and trial.value <= value + 1e-4 * length * slope:
+            return trial
+        if trial.value <= value + noise and sizes(sk, w).squares <= (1.0 - 0.1 * length) * squares:
+            return trial
         length *= 0.5
-    copy_row(work.states, BETA, BEFORE)
-    move(structure, log_w, sets, work)
-    value, far, back = look(structure, log_w, sets, work, back, log_pair)
-    return False, value, far, back
+    memcpy(w.beta, w.before, sk.states * cython.sizeof(cython.double))
+    move(sk, sets, w)
+    return look(sk, sets, w)
 
 
-@compiled_in_place
-def sweep(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats
-) -> tuple[float, bool, Floats]:
+def sweep(sk, sets, w):
     """beta(x) += defect(x)/2 on the odd layers, then on the even ones."""
-    value, far = 0.0, False
-    for parity in (1, 0):
-        for layer in range(1, structure.layer_ptr.shape[0] - 2):
-            if layer % 2 == parity:
-                for x in range(structure.layer_ptr[layer], structure.layer_ptr[layer + 1]):
-                    work.states[BETA, x] += 0.5 * work.states[DEFECT, x]
-        move(structure, log_w, sets, work)
-        value, far, back = look(structure, log_w, sets, work, back, log_pair)
-    return value, far, back
+    trial: Trial
+    for turn in range(2):
+        for layer in range(1 + turn, sk.steps, 2):
+            for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+                w.beta[x] += 0.5 * w.defect[x]
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+    return trial
 
 
-@compiled_in_place
-def go_on(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, back: Floats, log_pair: Floats, value: float
-) -> tuple[float, bool, Floats]:
+def go_on(sk, sets, w, value):
     """Follow the way of the last iteration, each time twice as far, for as long as F falls.
 
     Where clipped rows leave F almost flat, the optimum may be hundreds away in beta while Newton and the sweeps, which
     go by the small defects, move by fractions. States of negligible mass stay: theirs may swing from side to side.
     """
-    states = work.states.shape[1]
-    for x in range(states):
-        heavy = work.alive[x] and work.states[LOG_OUT, x] >= NEGLIGIBLE
-        work.states[STEP, x] = work.states[BETA, x] - work.states[BEFORE, x] if heavy else 0.0
-    noise = rounding(structure, work, value)
-    length, falls = 1.0, True
+    for x in range(sk.states):
+        heavy: cython.bint = w.alive[x] and w.log_out[x] >= NEGLIGIBLE
+        w.step[x] = w.beta[x] - w.before[x] if heavy else 0.0
+    noise, length = rounding(sk, w, value), 1.0
+    falls: cython.bint = True
     while falls:
-        copy_row(work.states, BEFORE, BETA)
-        for x in range(states):
-            work.states[BETA, x] += length * work.states[STEP, x]
-        move(structure, log_w, sets, work)
-        trial, _, back = look(structure, log_w, sets, work, back, log_pair)
-        falls = trial < value - noise
-        value = trial if falls else value
+        memcpy(w.before, w.beta, sk.states * cython.sizeof(cython.double))
+        step_by(sk, w, length)
+        move(sk, sets, w)
+        trial = look(sk, sets, w)
+        falls = trial.value < value - noise
+        value = trial.value if falls else value
         length *= 2.0
-    copy_row(work.states, BETA, BEFORE)
-    move(structure, log_w, sets, work)
-    return look(structure, log_w, sets, work, back, log_pair)
+    memcpy(w.beta, w.before, sk.states * cython.sizeof(cython.double))
+    move(sk, sets, w)
+    return look(sk, sets, w)
 
 
-@compiled_in_place
-def workspace_of(memory: Workspace, q: Floats, log_q: Floats, policy: Floats, plain: bool) -> Work:
-    """The workspace together with the arrays of the answer."""
-    return Work(
-        q, log_q, policy, memory.weight, memory.base, memory.pairs, memory.marks, memory.watched, memory.watched_parts,
-        memory.forbidden, memory.states, memory.log_z, memory.alive, memory.scratch, memory.band, memory.basis,
-        memory.hessenberg, plain,
-    )  # fmt: skip
+def attach(sk, w, log_w, log_q, q, log_pair, policy):
+    """Point the workspace at a problem and at the arrays of its answer."""
+    w.log_w, w.log_q, w.q, w.log_pair, w.policy = log_w, log_q, q, log_pair, policy
+    w.flow, w.row, w.share = log_q, q, policy
 
 
-@compiled_in_place
-def minimise(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_pair: Floats, tolerance: float, limit: int
-) -> tuple[float, bool, int, int]:
-    """Newton's method on F. Returns (largest defect, whether masses are out of range, iterations, stalls)."""
-    value, far, back = look(structure, log_w, sets, work, np.empty(0), log_pair)
-    worst, _ = sizes(work)
-    before, factored = np.inf, False
-    iterations, stalls, lowest = 0, 0, value
-    while iterations < limit and not settled(work, max(tolerance, grain(work)), stalls):
+def search(sk, sets, w, tolerance, magnitude, limit):
+    """Newton's method from the beta in the workspace, and the answer where it ends."""
+    found: Outcome
+    trial = look(sk, sets, w)
+    worst, before = sizes(sk, w).worst, INFINITY
+    factored: cython.bint = False
+    stalls, lowest, iterations = 0, trial.value, 0
+    while iterations < limit and not settled(sk, w, max(tolerance, grain(sk, w)), stalls):
         iterations += 1
-        if factored and not far and last_step(before, worst, tolerance):
-            substitute(structure, work)
+        if factored and not trial.far and last_step(before, worst, tolerance):
+            substitute(sk, w)
         else:
-            near = worst <= NEAR
-            accuracy = min(0.1, max((0.05 if near else 0.2) * worst, 0.3 * tolerance / worst))
-            factored = newton_step(structure, sets, work, far, back, accuracy, near, stalls % 2 == 0)
+            near: cython.bint = worst <= NEAR
+            asked = forcing(worst, before, tolerance, near, any_tight(w))
+            factored = newton_step(sk, sets, w, trial.far, asked, near, stalls % 2 == 0)
         before = worst
-        moved, value, far, back = line_search(structure, log_w, sets, work, back, log_pair, lowest)
-        if not moved:
+        trial = line_search(sk, sets, w, lowest)
+        if not trial.moved:
             stalls += 1
             for _ in range(SWEEPS):
-                value, far, back = sweep(structure, log_w, sets, work, back, log_pair)
+                trial = sweep(sk, sets, w)
         if iterations > UNHURRIED:
-            value, far, back = go_on(structure, log_w, sets, work, back, log_pair, value)
-        worst, _ = sizes(work)
-        lowest = min(lowest, value)  # against which steps are judged, so that what rounding allows does not add up
-    return worst, far, iterations, stalls
+            trial = go_on(sk, sets, w, trial.value)
+        worst = sizes(sk, w).worst
+        lowest = min(lowest, trial.value)  # against which steps are judged, so that rounding does not add up
+    tolerance = max(tolerance, grain(sk, w))
+    balanced: cython.bint = settled(sk, w, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
+    found.iterations, found.defect, found.residual = iterations, worst, residual(sk, w)
+    return answer(sk, sets, w, found, tolerance, max(magnitude, largest_beta(sk, w)), balanced, trial.far)
 
 
-@compiled_in_place
-def certified_answer(
-    structure: Structure, log_w: Floats, sets: RowSets, work: Work, log_q: Floats, q: Floats, log_pair: Floats,
-    policy: Floats, far: bool, tolerance: float, magnitude: float,
-) -> tuple[bool, float, float]:  # fmt: skip
-    """Write the answer and check it. Returns whether the certificate holds, an upper bound on min F, and the gap."""
-    forward_pass(structure, work)
+def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
+    """Write the answer at the beta that was reached, and certify it."""
+    forward_pass(sk, w)
     if far:  # the masses that are in range stay
-        forward_pass_far(structure, log_w, sets, work, log_q, log_pair)
-    write_answer(structure, log_w, sets, work, log_q, log_pair, policy)
-    gap, doubt, flow, rows, apart, value = certify(structure, log_w, sets, work, log_q, q, log_pair)
-    sure = doubt <= MOST_DOUBT * (1e3 + magnitude) * work.log_z.shape[0]
-    feasible = flow <= FEASIBLE and rows <= FEASIBLE and apart <= max(tolerance, doubt)
-    certified = abs(gap) <= max(tolerance, doubt) and sure and feasible
-    # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
-    return certified, value + doubt, max(gap, 0.0) + 2.0 * doubt
-
-
-@compiled_memory
-def solve(
-    structure: Structure,
-    log_w: Floats,
-    sets: RowSets,
-    memory: Workspace,
-    log_q: Floats,
-    q: Floats,
-    log_pair: Floats,
-    policy: Floats,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, float, float, float, float, int]:
-    """The whole projection from the beta in the workspace. Returns (status, F, gap, residual, defect, iterations)."""
-    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) >= 0:  # without its layer's offset one may be twice as large
-        return UNFIT, 0.0, 0.0, 0.0, 0.0, 0
-    top, bottom, least = extent(log_w, 0, log_w.shape[0])
-    plain = bottom > -np.inf and not sets.blocking and structure.connected
-    work = workspace_of(memory, q, log_q, policy, plain)
-    magnitude = max(abs(top), abs(least)) if top > -np.inf else 0.0
-    tolerance = max(tolerance, GRAIN * magnitude)
-    if not fill_weights(structure, log_w, sets, work, True):
-        return NO_PATH, 0.0, 0.0, 0.0, 0.0, 0
-    worst, far, iterations, stalls = minimise(structure, log_w, sets, work, log_pair, tolerance, limit)
-    left = residual(work)
-    tolerance = max(tolerance, grain(work))
-    magnitude = max(magnitude, largest_beta(work))
-    solved = settled(work, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
-    certified, value, gap = certified_answer(
-        structure, log_w, sets, work, log_q, q, log_pair, policy, far, tolerance, magnitude
+        forward_pass_far(sk, sets, w)
+    write_answer(sk, sets, w)
+    proof = certify(sk, sets, w)
+    sure: cython.bint = proof.doubt <= MOST_DOUBT * (1e3 + magnitude) * sk.steps
+    feasible: cython.bint = (
+        proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
     )
-    return SOLVED if solved and certified else STALLED, value, gap, left, worst, iterations
+    certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
+    reached.status = SOLVED if balanced and certified else STALLED
+    # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
+    reached.value = proof.value + proof.doubt
+    reached.gap = (proof.gap if proof.gap > 0.0 else 0.0 * proof.gap) + 2.0 * proof.doubt  # NaN stays
+    return reached
 
 
-@compiled
+def solve(sk, sets, w, log_w, log_q, q, log_pair, policy, tolerance, limit):
+    """The whole projection from the beta in the workspace."""
+    attach(sk, w, log_w, log_q, q, log_pair, policy)
+    return solve_surveyed(sk, sets, w, survey(log_w, sk.transitions), tolerance, limit)
+
+
+def solve_surveyed(sk, sets, w, seen, tolerance, limit):
+    """`solve` once the arrays are attached and the weights looked at."""
+    found: Outcome
+    memset(cython.address(found), 0, cython.sizeof(Outcome))
+    magnitude = seen.magnitude
+    if not magnitude <= 2.0 * LARGEST_LOG:
+        found.status = UNFIT  # without its layer's offset a log weight may be twice as large as given
+        return found
+    w.holes = seen.holes
+    w.plain = not w.holes and not sets.blocking
+    if not fill_weights(sk, sets, w, True):
+        found.status = NO_PATH
+        return found
+    return search(sk, sets, w, max(tolerance, GRAIN * magnitude), magnitude, limit)
+
+
+def first_unfit(log_w: cython.const[cython.double][::1], largest: cython.double) -> int:
+    """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
+    i: cython.Py_ssize_t = 0
+    if log_w.shape[0] == 0 or survey(cython.address(log_w[0]), log_w.shape[0]).magnitude <= largest:
+        return -1
+    while fabs(log_w[i]) <= largest or log_w[i] == -INFINITY:
+        i += 1
+    return i
+
+
 def solve_from(
-    start: Floats,
-    structure: Structure,
-    log_w: Floats,
-    sets: RowSets,
-    memory: Workspace,
-    log_q: Floats,
-    q: Floats,
-    log_pair: Floats,
-    policy: Floats,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, float, float, float, float, int]:
-    """`solve` from the beta `start`, for callers in Python. UNEVEN where these should take off an offset first.
+    start,
+    layout: Layout,
+    bounds: Bounds,
+    workspace: Workspace,
+    log_w: cython.const[cython.double][::1],
+    answer: cython.double[::1],
+    tolerance: cython.double,
+    limit: cython.Py_ssize_t,
+):
+    """`solve` from the beta `start`, or from zero for None, for callers in Python.
 
-    As it allocates nothing itself, Numba hands it arrays without a record of who owns them, of which `solve`, called
-    directly, would have some thirty made and freed: a tenth of a small problem.
+    `answer` is the block of `memory.new_answer`. Returns (status, F, gap, residual, defect, iterations); the status is
+    UNEVEN where the caller should take an offset off each layer first.
     """
-    if first_unfit(log_w, 2.0 * LARGEST_LOG_WEIGHT) < 0 and not is_level(structure, log_w):
-        return UNEVEN, 0.0, 0.0, 0.0, 0.0, 0
-    for x in range(unsigned(start.shape[0])):
-        memory.states[BETA, x] = start[x]
-    return solve(structure, log_w, sets, memory, log_q, q, log_pair, policy, tolerance, limit)
+    sk = cython.address(layout.view)
+    w = cython.address(workspace.view)
+    n, pairs = sk.transitions, sk.pairs
+    if log_w.shape[0] != n or answer.shape[0] != 2 * (n + pairs) + 5 * ROOM or workspace.layout is not layout:
+        raise ValueError("the arrays do not belong to this layout")
+    if start is None:
+        memset(w.beta, 0, sk.states * cython.sizeof(cython.double))
+    else:
+        workspace.beta[:] = start
+    weights = cython.address(log_w[0])
+    log_q = cython.address(answer[ROOM])
+    q = log_q + n + ROOM
+    log_pair = q + n + ROOM
+    found: Outcome
+    with cython.nogil:
+        attach(sk, w, weights, log_q, q, log_pair, log_pair + pairs + ROOM)
+        seen = survey(weights, n)
+        if is_level(sk, weights, seen.magnitude):
+            found = solve_surveyed(sk, cython.address(bounds.view), w, seen, tolerance, limit)
+        else:
+            memset(cython.address(found), 0, cython.sizeof(Outcome))
+            found.status = UNEVEN
+    return found.status, found.value, found.gap, found.residual, found.defect, found.iterations

@@ -15,148 +15,85 @@ possible pair is impossible and forbids the entries that lead to it (backward pa
 that nothing leads to takes no part (forward pass).
 """
 
-import numpy as np
-from numba import prange
-
-from advmdp.confidence.sets import RowSets
-from advmdp.projection.kernels.compiled import (
-    compiled,
-    compiled_fused,
-    compiled_in_place,
-    compiled_inline,
-    compiled_order,
-    compiled_parallel,
-    compiled_sums,
-    unsigned,
+import cython
+from cython.cimports.advmdp.projection.kernels.exact import exponential, exponentiate
+from cython.cimports.advmdp.projection.kernels.sums import distance
+from cython.cimports.advmdp.projection.kernels.types import (
+    FREE,
+    IMPOSSIBLE,
+    LIFT,
+    MARGIN,
+    RUN,
+    WATCHED,
+    first_entry,
+    part_of,
 )
-from advmdp.projection.kernels.exponential import exponential
-from advmdp.projection.kernels.parts import Part, part_of
-from advmdp.projection.kernels.types import (
-    BASE_OF,
-    BETA,
-    BETA_BASE,
-    FIRST_OF_PAIR,
-    GROWTH,
-    OFFSET,
-    PAIR_PTR,
-    SCALE,
-    STATE_OF,
-    STATUS,
-    TIGHT,
-    Floats,
-    Indices,
-    Structure,
-    Work,
-)
-from advmdp.projection.kernels.vectors import copy_row
+from cython.cimports.libc.math import INFINITY, NAN
+from cython.cimports.libc.string import memcpy, memset
+from cython.parallel import prange
 
-FREE, WATCHED, IMPOSSIBLE = 0, 1, 2
-MARGIN = 0.025
-UNCONSTRAINED = 2.0  # a radius from here on
-ROUNDING = 1e-15  # as in confidence.py: what rounding may do to a sum of bounds
-SAME = 50.0  # offsets of a state that differ by no more are made equal
-RUN = 1024  # transitions whose exponentials are taken in one run
-LIFT = 346.57359027997264  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
-LIFT_REST = 3.424378377158469e-14  # 500 ln 2 - LIFT, which a factor of 2^500 includes
+UNCONSTRAINED = cython.declare(cython.double, 2.0)  # a radius from here on
+ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py: what rounding may do to a sum of bounds
+SAME = cython.declare(cython.double, 50.0)  # offsets of a state that differ by no more are made equal
 
 
-@compiled_inline
-def log_ratio(log_w: float, beta: float, offset: float) -> float:
-    """ln u - offset, in the order in which weights are formed: none of the three may be added to anything else first.
+def largest_of(values, size):
+    """The largest value; four chains of comparisons, since one would wait for itself."""
+    a, b, c, d = -INFINITY, -INFINITY, -INFINITY, -INFINITY
+    for i in range(0, size - 3, 4):
+        a = values[i] if values[i] > a else a
+        b = values[i + 1] if values[i + 1] > b else b
+        c = values[i + 2] if values[i + 2] > c else c
+        d = values[i + 3] if values[i + 3] > d else d
+    for i in range(size - size % 4, size):
+        a = values[i] if values[i] > a else a
+    a, c = a if a > b else b, c if c > d else d
+    return a if a > c else c
 
-    Each may be 1e5 where the result is 1, so that a sum which the compiler reorders would be off by 1e-11.
-    """
-    return log_w + beta - offset
 
-
-@compiled_order
-def shift_row(
-    log_w: Floats, beta: Floats, successor: Indices, begin: int, end: int, first: int, weight: Floats
-) -> tuple[float, float]:
-    """Fill the row of a pair with log w + beta(x'); return the largest and the smallest."""
-    top, bottom = -np.inf, np.inf
+def shift_row(sk, w, pair):
+    """Fill the row of a pair with log w + beta(x')."""
+    begin = sk.transition_ptr[pair]
+    size = sk.transition_ptr[pair + 1] - begin
+    first = sk.first_of_pair[pair]
+    log_w, weight = w.log_w + begin, w.weight + begin
     if first >= 0:
-        at, there = unsigned(begin), unsigned(first)
-        for j in range(unsigned(end - begin)):
-            t = log_w[at + j] + beta[there + j]
-            weight[at + j] = t
-            top = t if t > top else top
-            bottom = t if t < bottom else bottom
+        beta = w.beta_base + first
+        for j in range(size):
+            weight[j] = log_w[j] + beta[j]
     else:
-        for i in range(unsigned(begin), unsigned(end)):
-            t = log_w[i] + beta[unsigned(successor[i])]
-            weight[i] = t
-            top = t if t > top else top
-            bottom = t if t < bottom else bottom
-    return top, bottom
+        successor = sk.successor + begin
+        for j in range(size):
+            weight[j] = log_w[j] + w.beta_base[successor[j]]
 
 
-@compiled_fused
-def exponentiate(weight: Floats, begin: int, end: int) -> None:
-    """weight = exp(weight)."""
-    for i in range(unsigned(begin), unsigned(end)):
-        weight[i] = exponential(weight[i])
-
-
-@compiled_inline
-def subtract(values: Floats, begin: int, end: int, offset: float) -> None:
-    """values -= offset."""
-    for i in range(unsigned(begin), unsigned(end)):
-        values[i] -= offset
-
-
-@compiled_inline
-def shift_state(structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, x: int) -> float:
-    """log w + beta(x') - offset of all pairs of a state, and the least of it but for the offset.
+def shift_state(sk, w, x):
+    """log w + beta(x') - offset of all pairs of a state.
 
     The offset of an impossible pair is -inf until it is classified.
     """
-    pointers = structure.transition_ptr
-    first_pair, last_pair = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
-    highest, lowest, bottom = -np.inf, np.inf, np.inf
-    for pair in range(first_pair, last_pair):
-        begin, end, first = pointers[pair], pointers[pair + 1], structure.pairs[FIRST_OF_PAIR, pair]
-        offset[pair], least = shift_row(log_w, beta, structure.successor, begin, end, first, weight)
-        highest, lowest, bottom = max(highest, offset[pair]), min(lowest, offset[pair]), min(bottom, least)
-    same = highest - lowest <= SAME
-    for pair in range(first_pair, last_pair):
-        offset[pair] = (highest if same else offset[pair]) - LIFT
-        if offset[pair] > -np.inf:
-            subtract(weight, pointers[pair], pointers[pair + 1], offset[pair])
-    return bottom
+    highest, lowest = -INFINITY, INFINITY
+    for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+        shift_row(sk, w, pair)
+        begin = sk.transition_ptr[pair]
+        top = largest_of(w.weight + begin, sk.transition_ptr[pair + 1] - begin)
+        w.offset[pair] = top
+        highest, lowest = max(highest, top), min(lowest, top)
+    same: cython.bint = highest - lowest <= SAME
+    for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+        offset = (highest if same else w.offset[pair]) - LIFT
+        w.offset[pair] = offset
+        if offset > -INFINITY:
+            for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+                w.weight[i] -= offset
 
 
-@compiled_inline
-def fill_run(
-    structure: Structure, log_w: Floats, beta: Floats, weight: Floats, offset: Floats, first: int, end: int
-) -> bool:
-    """The weights of the states first .. end. Returns whether one is forbidden."""
-    bottom = np.inf
-    for x in range(first, end):
-        bottom = min(bottom, shift_state(structure, log_w, beta, weight, offset, x))
-    pointers, pair_ptr = structure.transition_ptr, structure.states[PAIR_PTR]
-    exponentiate(weight, pointers[pair_ptr[first]], pointers[pair_ptr[end]])
-    return bottom == -np.inf
-
-
-@compiled_sums
-def distance(weight: Floats, center: Floats, begin: int, end: int) -> float:
-    """L1 distance between the normalised weights and the centre."""
-    s = d = 0.0
-    for i in range(unsigned(begin), unsigned(end)):
-        s += weight[i]
-    scale = 1.0 / s
-    for i in range(unsigned(begin), unsigned(end)):
-        d += abs(weight[i] * scale - center[i])
-    return d
-
-
-@compiled
-def possible(log_w: Floats, beta: Floats, successor: Indices, sets: RowSets, begin: int, end: int, half: float) -> bool:
+def possible(sk, sets, w, pair):
     """Whether some row of C(x,a) avoids every forbidden entry."""
+    half = 0.5 * sets.radius[pair]
     allowed = forbidden = lost = 0.0
-    for i in range(begin, end):
-        if log_w[i] + beta[successor[i]] == -np.inf:
+    for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+        if w.log_w[i] + w.beta_base[sk.successor[i]] == -INFINITY:
             forbidden += sets.low[i]
         elif sets.is_box:  # the sum decides at its last digits, so it is compensated (Kahan)
             term = sets.high[i] - lost
@@ -168,159 +105,168 @@ def possible(log_w: Floats, beta: Floats, successor: Indices, sets: RowSets, beg
     return forbidden <= (half + ROUNDING if half > 0.0 else 0.0)
 
 
-@compiled_inline
-def classify(
-    structure: Structure, log_w: Floats, sets: RowSets, beta: Floats, weight: Floats, offset: Floats, pair: int,
-    forbidden: bool,
-) -> int:  # fmt: skip
-    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that some entry of the run is."""
-    radius = sets.radius[pair]
-    begin, end = structure.transition_ptr[pair], structure.transition_ptr[pair + 1]
-    if offset[pair] == -np.inf:
-        offset[pair] = 0.0
+def classify(sk, sets, w, pair, forbidden):
+    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that some entry may be."""
+    radius, begin = sets.radius[pair], sk.transition_ptr[pair]
+    if w.offset[pair] == -INFINITY:
+        w.offset[pair] = 0.0
         return IMPOSSIBLE
     if radius >= UNCONSTRAINED:
         return FREE
-    if forbidden and not possible(log_w, beta, structure.successor, sets, begin, end, 0.5 * radius):
+    if forbidden and not possible(sk, sets, w, pair):
         return IMPOSSIBLE
-    if not sets.is_box and radius > MARGIN and distance(weight, sets.low, begin, end) < radius - MARGIN:
-        return FREE
+    if not sets.is_box and radius > MARGIN:
+        size = sk.transition_ptr[pair + 1] - begin
+        if distance(w.weight + begin, sets.low + begin, size) < radius - MARGIN:
+            return FREE
     return WATCHED
 
 
-@compiled_inline
-def end_of_run(structure: Structure, first: int, end: int) -> int:
+def classify_state(sk, sets, w, x, forbidden):
+    """Classify the pairs of a state; whether it is possible."""
+    alive: cython.bint = False
+    for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+        status = classify(sk, sets, w, pair, forbidden)
+        w.status[pair] = status
+        alive = alive or status != IMPOSSIBLE
+    return alive
+
+
+def end_of_run(sk, first, end):
     """The states from `first` on, at least one and none from `end` on, that together have some RUN transitions."""
-    begin, x = structure.transition_ptr[structure.states[PAIR_PTR, first]], first + 1
-    while x < end and structure.transition_ptr[structure.states[PAIR_PTR, x + 1]] - begin <= RUN:
+    begin, x = first_entry(sk, first), first + 1
+    while x < end and first_entry(sk, x + 1) - begin <= RUN:
         x += 1
     return x
 
 
-@compiled_inline
-def fill_pairs(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> bool:
-    """Exponentiate and classify, backwards. Returns whether some entry is forbidden."""
-    beta, weight, offset, status = work.states[BETA_BASE], work.weight, work.pairs[OFFSET], work.marks[STATUS]
-    any_forbidden = False
-    for layer in range(structure.parts[part.number + 1] - 1, structure.parts[part.number] - 1, -1):
-        first, last = structure.layer_ptr[layer], structure.layer_ptr[layer + 1]
+def fill_pairs(sk, sets, w, part, forbidden):
+    """Exponentiate and classify, backwards. Takes and returns whether some entry may be forbidden."""
+    for layer in range(part.layer_end - 1, part.layer - 1, -1):
+        first, last = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
+        shut: cython.bint = False
         while first < last:
-            end = end_of_run(structure, first, last)
-            forbidden = fill_run(structure, log_w, beta, weight, offset, first, end)
-            any_forbidden = any_forbidden or forbidden
+            end = end_of_run(sk, first, last)
             for x in range(first, end):
-                impossible = True
-                for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
-                    status[pair] = classify(structure, log_w, sets, beta, weight, offset, pair, forbidden)
-                    impossible = impossible and status[pair] == IMPOSSIBLE
-                if impossible:
-                    beta[x] = -np.inf
+                shift_state(sk, w, x)
+            begin = first_entry(sk, first)
+            exponentiate(w.weight + begin, first_entry(sk, end) - begin)
+            for x in range(first, end):
+                if not classify_state(sk, sets, w, x, forbidden):
+                    w.beta_base[x] = -INFINITY
+                    shut = True
             first = end
-    return any_forbidden
+        forbidden = forbidden or shut
+    return forbidden
 
 
-@compiled_sums
-def sum_free(structure: Structure, work: Work, part: Part) -> None:
+def sum_free(sk, w, part):
     """scale(x), the largest offset of a free pair, -inf if none is, and base(x,x'), their weights over all actions."""
-    base, weight, scale = work.base, work.weight, work.states[SCALE]
-    status, offset = work.marks[STATUS], work.pairs[OFFSET]
     for x in range(part.first, part.end):
-        first, last = structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]
-        top = -np.inf
+        first, last = sk.pair_ptr[x], sk.pair_ptr[x + 1]
+        top = -INFINITY
         for pair in range(first, last):
-            top = max(top, offset[pair] if status[pair] == FREE else -np.inf)
-        scale[x] = top
-        if structure.states[BASE_OF, x] < 0:
+            top = max(top, w.offset[pair] if w.status[pair] == FREE else -INFINITY)
+        w.scale[x] = top
+        if sk.base_of[x] < 0:
             continue
-        there = unsigned(structure.states[BASE_OF, x])
-        size = unsigned(structure.transition_ptr[min(first + 1, last)] - structure.transition_ptr[first])
-        for j in range(size):
-            base[there + j] = 0.0
+        base, size = w.base + sk.base_of[x], sk.edge_ptr[x + 1] - sk.edge_ptr[x]
+        fresh: cython.bint = True
         for pair in range(first, last):
-            if status[pair] != FREE:
+            if w.status[pair] != FREE:
                 continue
-            factor = exponential(offset[pair] - top) if offset[pair] < top else 1.0
-            at = unsigned(structure.transition_ptr[pair])
-            for j in range(size):
-                base[there + j] += factor * weight[at + j]
+            factor = exponential(w.offset[pair] - top) if w.offset[pair] < top else 1.0
+            weight = w.weight + sk.transition_ptr[pair]
+            if fresh:
+                for j in range(size):
+                    base[j] = factor * weight[j]
+            else:
+                for j in range(size):
+                    base[j] += factor * weight[j]
+            fresh = False
+        if fresh:
+            memset(base, 0, size * cython.sizeof(cython.double))
 
 
-@compiled
-def mark_reachable(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
+def mark_reachable(sk, sets, w):
     """Forward pass: alive are the possible states that some alive state leads to with positive probability."""
-    alive, beta, status = work.alive, work.states[BETA_BASE], work.marks[STATUS]
-    alive[:] = 0
-    alive[0] = 1
-    for x in range(alive.shape[0] - 1):
-        if not alive[x]:
+    memset(w.alive, 0, sk.states)
+    w.alive[0] = 1
+    for x in range(sk.states - 1):
+        if not w.alive[x]:
             continue
-        for pair in range(structure.states[PAIR_PTR, x], structure.states[PAIR_PTR, x + 1]):
-            if status[pair] == IMPOSSIBLE:
+        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+            if w.status[pair] == IMPOSSIBLE:
                 continue
-            point = sets.radius[pair] == 0.0
-            for i in range(structure.transition_ptr[pair], structure.transition_ptr[pair + 1]):
-                y = structure.successor[i]
-                blocked = (point and sets.low[i] == 0.0) or (sets.is_box and sets.high[i] == 0.0)
-                if not blocked and log_w[i] + beta[y] > -np.inf:
-                    alive[y] = 1
+            point: cython.bint = sets.radius[pair] == 0.0
+            for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
+                blocked: cython.bint = (point and sets.low[i] == 0.0) or (sets.is_box and sets.high[i] == 0.0)
+                if not blocked and w.log_w[i] + w.beta_base[sk.successor[i]] > -INFINITY:
+                    w.alive[sk.successor[i]] = 1
 
 
-@compiled
-def fill_part(structure: Structure, log_w: Floats, sets: RowSets, work: Work, part: Part) -> None:
-    """Exponentiate, classify and sum one part, and note whether some entry is forbidden."""
-    work.forbidden[part.number] = fill_pairs(structure, log_w, sets, work, part)
-    sum_free(structure, work, part)
+def fill_part(sk, sets, w, number, forbidden):
+    """Exponentiate, classify and sum one part, and note whether some entry may be forbidden."""
+    part = part_of(sk, w, number)
+    w.forbidden[number] = fill_pairs(sk, sets, w, cython.address(part), forbidden)
+    sum_free(sk, w, cython.address(part))
 
 
-@compiled_parallel
-def fill_parts(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> None:
-    """`fill_part`, a thread for each."""
-    for number in prange(structure.parts.shape[0] - 1):
-        fill_part(structure, log_w, sets, work, part_of(structure, work, number))
+def any_forbidden(sk, w):
+    """Whether some part has a forbidden entry."""
+    for number in range(sk.parts):
+        if w.forbidden[number]:
+            return True
+    return False
 
 
-@compiled_in_place
-def fill_all(structure: Structure, log_w: Floats, sets: RowSets, work: Work) -> bool:
-    """Exponentiate, classify and sum. Returns whether some entry is forbidden.
+def fill_all(sk, sets, w):
+    """Exponentiate, classify and sum. Returns whether some entry may be forbidden.
 
     An impossible state forbids what leads to it, which is known too late if that belongs to another thread. Then the
     parts are filled once more, from the last to the first.
     """
-    count = structure.parts.shape[0] - 1
-    if count > 1:
-        fill_parts(structure, log_w, sets, work)
-        if not work.forbidden.any():
+    if sk.parts > 1 and not w.holes:
+        for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
+            fill_part(sk, sets, w, number, False)
+        if not any_forbidden(sk, w):
             return False
-    for number in range(count - 1, -1, -1):
-        fill_part(structure, log_w, sets, work, part_of(structure, work, number))
-    return bool(work.forbidden.any())
+    forbidden: cython.bint = w.holes
+    for number in range(sk.parts - 1, -1, -1):
+        fill_part(sk, sets, w, number, forbidden)
+        forbidden = w.forbidden[number]
+    return forbidden
 
 
-@compiled
-def fill_weights(structure: Structure, log_w: Floats, sets: RowSets, work: Work, first_time: bool) -> bool:
-    """Take the current beta as base: exponentiate, classify, sum. False if the first state is impossible."""
-    copy_row(work.states, BETA_BASE, BETA)
-    any_forbidden = fill_all(structure, log_w, sets, work)
-    copy_row(work.states, BETA, BETA_BASE)
-    work.states[GROWTH][:] = 1.0
-    if first_time:
-        work.alive[:] = 1
-        work.marks[TIGHT][:] = 0  # a projection must not depend on the one before
-        if any_forbidden or sets.blocking or not structure.connected:
-            mark_reachable(structure, log_w, sets, work)
-    list_watched(structure, work)
-    return bool(work.states[BETA, 0] > -np.inf)
-
-
-@compiled_inline
-def list_watched(structure: Structure, work: Work) -> None:
+def list_watched(sk, w):
     """List the watched pairs of alive states, part by part."""
     count = 0
-    for number in range(structure.parts.shape[0] - 1):
-        first, end = structure.layer_ptr[structure.parts[number]], structure.layer_ptr[structure.parts[number + 1]]
-        work.watched_parts[number] = count
-        for pair in range(structure.states[PAIR_PTR, first], structure.states[PAIR_PTR, end]):
-            if work.marks[STATUS, pair] == WATCHED and work.alive[structure.pairs[STATE_OF, pair]]:
-                work.watched[count] = pair
+    for number in range(sk.parts):
+        first, end = sk.layer_ptr[sk.part_ptr[number]], sk.layer_ptr[sk.part_ptr[number + 1]]
+        w.watched_ptr[number] = count
+        for pair in range(sk.pair_ptr[first], sk.pair_ptr[end]):
+            if w.status[pair] == WATCHED and w.alive[sk.state_of[pair]]:
+                w.watched[count] = pair
+                w.cost[count] = NAN
                 count += 1
-    work.watched_parts[-1] = work.watched[-1] = count
+    w.watched_ptr[sk.parts] = count
+    w.num_watched = count
+
+
+def fill_weights(sk, sets, w, first_time):
+    """Take the current beta as base: exponentiate, classify, sum. False if the first state is impossible."""
+    size = sk.states * cython.sizeof(cython.double)
+    memcpy(w.beta_base, w.beta, size)
+    forbidden = fill_all(sk, sets, w)
+    memcpy(w.beta, w.beta_base, size)
+    for x in range(sk.states):
+        w.growth[x] = 1.0
+        w.shift[x] = 0.0
+    if first_time:
+        memcpy(w.alive, sk.reached, sk.states)
+        memset(w.tight, 0, sk.pairs)  # a projection must not depend on the one before
+        if forbidden or sets.blocking:
+            mark_reachable(sk, sets, w)
+    w.at_base = True
+    list_watched(sk, w)
+    return w.beta[0] > -INFINITY

@@ -23,16 +23,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import brentq, linprog
 
 from advmdp.core.arrays import FloatArray, frozen, whole
 from advmdp.core.errors import AdvMDPError, InputError
+from advmdp.core.optional import optional
 from advmdp.model.occupancy import best_response, occupancy, policy_of
 from advmdp.model.policy import uniform_policy
 from advmdp.scenarios.base import positive
 from advmdp.scenarios.congestion.game import CongestionGame, total
 from advmdp.scenarios.network.routing import LOST
+
+with optional:
+    from scipy import sparse
+    from scipy.optimize import brentq, linprog
 
 MOST = 100_000
 MOST_OF_LAST = 0.99

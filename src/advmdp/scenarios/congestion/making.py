@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from advmdp.core.arrays import frozen, is_number, whole
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import MOST_STEPS, at_most, positive
@@ -62,7 +63,8 @@ def _wanted(net: Topology, pairs: int | None) -> list[tuple[int, int]]:
 
 
 def _part(net: Topology, i: int, j: int, slack: int, deflection: float, world: int) -> Part:
-    import networkx as nx
+    with optional:
+        import networkx as nx
 
     source, destination = net.nodes[i], net.nodes[j]
     if not nx.has_path(net.graph, source, destination):

@@ -17,6 +17,7 @@ import polars as pl
 
 from advmdp.core.arrays import FloatArray
 from advmdp.core.files import path_of, write_bytes
+from advmdp.core.optional import optional
 from advmdp.core.wording import number
 from advmdp.scenarios.congestion.game import Course
 from advmdp.scenarios.network.topology import Topology
@@ -208,7 +209,8 @@ def _packed(use: FloatArray) -> str:
 def _points(topology: Topology) -> tuple[list[list[float]], float]:
     """Places of nodes in a box 1,000 wide, and its height; a degree of longitude is shorter than one of latitude."""
     if topology.positions is None:
-        import networkx as nx
+        with optional:
+            import networkx as nx
 
         at = np.array(list(nx.spring_layout(topology.graph, seed=0).values()))
     else:

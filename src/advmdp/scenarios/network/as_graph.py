@@ -15,7 +15,16 @@ Walks in it are the valley-free walks, and distances in it are the lengths of th
 
 Files are CAIDA's AS relationships.  A line of the format serial-1 is provider|customer|-1 or peer|peer|0; serial-2
 has a fourth field that says where the link was seen, which is not used.  Lines that begin with # are comments.  Files
-may be packed with gzip or bzip2.  (Old files also know siblings, under codes that changed; they are refused.)
+may be packed with gzip or bzip2, and their comments may be in Latin-1.
+
+An older format is separated by tabs or spaces and has other codes, of which the first has the opposite meaning:
+
+    AS  AS  -1      the first is a customer of the second       AS  AS  1       the first is a provider of the second
+    AS  AS  0       they are peers                              AS  AS  2       they are siblings
+
+It is known by its separator.  Siblings carry everything for each other, for which there is no place in valley-free
+paths; such links are left out, and a warning says how many.  Relations with bars and code 1 or 2 are refused: they are
+of that format with another separator, and read as serial-1 all of their providers would be customers.
 """
 
 import bz2
@@ -31,14 +40,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray, frozen, whole
-from advmdp.core.errors import InputError
+from advmdp.core.errors import InputError, warn_caller
 from advmdp.core.files import path_of
+from advmdp.core.optional import optional
 from advmdp.core.streams import generator
 from advmdp.model.tables import running
 from advmdp.scenarios.base import at_most
 
 Ints = NDArray[np.int64]
 UP, ACROSS, DOWN = 0, 1, 2
+SIBLINGS = 2
+"""The code of siblings in the older format."""
 LARGEST_AS = 2**32 - 1
 FEWEST, MOST_BY_NETWORKX = 20, 10_000
 """From how many ASes on a graph is Internet-like at all, and up to how many networkx's generator is made for."""
@@ -102,8 +114,9 @@ class Ways:
 
     def distances(self, destination: int) -> FloatArray:
         """For every place the hops of the shortest valley-free way to the AS; inf where there is none."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import dijkstra
+        with optional:
+            from scipy.sparse import csr_array
+            from scipy.sparse.csgraph import dijkstra
 
         count = 2 * self.ases
         backwards = csr_array((np.ones(len(self.tail)), (self.head, self.tail)), shape=(count, count))
@@ -113,28 +126,98 @@ class Ways:
 
 
 def read_as_graph(path: str | PathLike[str]) -> AsGraph:
-    """A file of AS relationships, serial-1 or serial-2, plain or packed; what is wrong is named by its line."""
+    """Read a file of AS relationships, plain or packed.
+
+    The format is serial-1, serial-2, or the older one with tabs; see the head of this module.
+
+    Warns
+    -----
+    AdvMDPWarning
+        If siblings are left out; if most of the best-connected ASes have fewer customers than providers, or none, a
+        sign of relations that are upside down; or if ASes are providers of each other in a circle.
+
+    Raises
+    ------
+    InputError
+        If a line is no relation, or contradicts another one; it names the line.
+    """
+    name = str(path_of("file", path))
+    a, b, kind, line = _relations(name)
+    siblings = kind == SIBLINGS
+    if siblings.any():
+        warn_caller(f"{name}: {int(siblings.sum()):,} links between siblings are left out")
+        a, b, kind, line = a[~siblings], b[~siblings], kind[~siblings], line[~siblings]
+        if not len(a):
+            raise InputError(name, "links between siblings only", "providers and customers, or peers")
+    once = _distinct(name, a, b, kind, line)
+    sells, peers = once[kind[once] == -1], once[kind[once] == 0]
+    graph = AsGraph.of(name, a[sells], b[sells], (a[peers], b[peers]))
+    _warn_if_odd(graph)
+    return graph
+
+
+def _relations(name: str) -> tuple[Ints, Ints, Ints, Ints]:
+    """Of every line the two ASes, the code (-1: the first is the provider) and the number of the line."""
     import polars as pl
 
-    name = str(path_of("file", path))
     text = pl.col("text")
     lines = pl.DataFrame({"text": _text(name).split("\n")}).with_row_index("line", 1)
     lines = lines.select("line", text.str.strip_chars()).filter((text != "") & ~text.str.starts_with("#"))
     if lines.is_empty():
         raise InputError(name, "no links", "lines like 174|3356|0 (serial-1) or 174|3356|0|bgp (serial-2)")
-    cells = pl.col("text").str.split("|")
+    older = _is_older(str(lines["text"][0]))
+    cells = pl.col("text").str.replace_all(r"\s+", " ").str.split(" ") if older else pl.col("text").str.split("|")
     numbers = [cells.list.get(k, null_on_oob=True).str.strip_chars().cast(pl.Int64, strict=False) for k in range(3)]
     rows = lines.select("line", "text", fields=cells.list.len(), a=numbers[0], b=numbers[1], kind=numbers[2])
-    fields = int(rows["fields"][0])
-    good = pl.col("fields").is_in([fields] if fields in (3, 4) else []) & pl.col("kind").is_in([-1, 0])
+    fields = 3 if older else int(rows["fields"][0])
+    codes = [-1, 0, 1, SIBLINGS] if older else [-1, 0]
+    good = pl.col("fields").is_in([fields] if fields in (3, 4) else []) & pl.col("kind").is_in(codes)
     good &= pl.col("a").is_between(1, LARGEST_AS) & pl.col("b").is_between(1, LARGEST_AS) & (pl.col("a") != pl.col("b"))
     if (bad := rows.filter(~good.fill_null(False))).height:
-        _refuse(name, int(bad["line"][0]), str(bad["text"][0]), fields)
+        _refuse(name, int(bad["line"][0]), str(bad["text"][0]), fields, older)
     a, b = rows["a"].to_numpy(), rows["b"].to_numpy()
     kind, line = rows["kind"].to_numpy(), rows["line"].to_numpy().astype(np.int64)
-    once = _distinct(name, a, b, kind, line)
-    sells, peers = once[kind[once] == -1], once[kind[once] == 0]
-    return AsGraph.of(name, a[sells], b[sells], (a[peers], b[peers]))
+    if older:  # -1 says that the first is the customer, 1 that it is the provider
+        a, b = np.where(kind == -1, b, a), np.where(kind == -1, a, b)
+        kind = np.where(kind == 1, -1, kind)
+    return a, b, kind, line
+
+
+def _is_older(text: str) -> bool:
+    """Whether a line is of the older format, which has no bars."""
+    return "|" not in text and len(text.split()) == 3
+
+
+def _warn_if_odd(graph: AsGraph) -> None:
+    """Warn of what the Internet does not look like."""
+    links = np.bincount(graph.tail, minlength=len(graph.numbers))
+    best = np.argsort(-links, kind="stable")[: max(1, min(10, len(links) // 10))]
+    odd = best[graph.degrees(UP)[best] > graph.degrees(DOWN)[best]]
+    if len(links) >= FEWEST and 2 * len(odd) > len(best):
+        named = ", ".join(f"AS{number}" for number in graph.numbers[odd[:3]])
+        says = f"{len(odd)} of the {len(best)} best-connected ASes have fewer customers than providers ({named})"
+        warn_caller(f"{graph.name}: {says}; are providers and customers the wrong way round?")
+    if circle := provider_cycles(graph):
+        shown = ", ".join(f"AS{number}" for number in circle[0][:5])
+        size = sum(map(len, circle))
+        warn_caller(f"{graph.name}: {size:,} ASes are their own indirect providers, in a circle; the first: {shown}")
+
+
+def provider_cycles(graph: AsGraph) -> list[list[int]]:
+    """The groups of ASes that are, directly or not, providers of each other, by number; largest first.
+
+    In a hierarchy there are none.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    up, n = graph.relation == UP, len(graph.numbers)
+    matrix = csr_array((np.ones(int(up.sum())), (graph.tail[up], graph.head[up])), shape=(n, n))
+    _, group = connected_components(matrix, directed=True, connection="strong")
+    sizes = np.bincount(group)
+    large = np.flatnonzero(sizes > 1)
+    ordered = large[np.argsort(-sizes[large], kind="stable")]
+    return [graph.numbers[group == k].tolist() for k in ordered]
 
 
 def _text(name: str) -> str:
@@ -145,16 +228,29 @@ def _text(name: str) -> str:
             raw = bz2.decompress(raw)
         elif raw.startswith(b"\x1f\x8b"):
             raw = gzip.decompress(raw)
-        return raw.decode("utf-8-sig")
+        return _decoded(raw)
     except OSError as error:  # bz2 and gzip raise it too, for what is no archive
         raise InputError(name, error.strerror or f"unreadable ({error})", "a file of AS relationships") from None
     except (EOFError, ValueError, zlib.error) as error:
         raise InputError(name, f"unreadable ({error})", "text, plain or packed with gzip or bzip2") from None
 
 
-def _refuse(name: str, line: int, text: str, fields: int) -> NoReturn:
+def _decoded(raw: bytes) -> str:
+    """UTF-8, or Latin-1 where only comments are not."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if b"\0" in raw or any(not row.isascii() for row in raw.split(b"\n") if not row.lstrip().startswith(b"#")):
+            raise
+        return raw.decode("latin-1")
+
+
+def _refuse(name: str, line: int, text: str, fields: int, older: bool) -> NoReturn:
     """Say what is wrong with a line."""
-    where, cells = f"{name}, line {line}", [cell.strip() for cell in text.split("|")]
+    where = f"{name}, line {line}"
+    cells = text.split() if older else [cell.strip() for cell in text.split("|")]
+    if older and len(cells) != 3:
+        raise InputError(where, f"'{text}'", "AS, AS and relation with tabs between, as in the first line")
     if len(cells) not in (3, 4):
         raise InputError(where, f"'{text}'", "AS|AS|relation (serial-1) or AS|AS|relation|source (serial-2)")
     if len(cells) != fields:
@@ -162,9 +258,14 @@ def _refuse(name: str, line: int, text: str, fields: int) -> NoReturn:
     for cell in cells[:2]:
         if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= LARGEST_AS):
             raise InputError(where, f"'{cell}'", f"the number of an AS, 1 to {LARGEST_AS}")
-    if cells[2] not in ("-1", "0"):
-        siblings = " (siblings, in old files: leave them out or make them peers)" if cells[2] in ("1", "2") else ""
-        raise InputError(where, f"relation '{cells[2]}'{siblings}", "-1 (provider|customer) or 0 (peers)")
+    if older and cells[2] not in ("-1", "0", "1", "2"):
+        expected = "-1 (is customer of), 0 (peers), 1 (is provider of) or 2 (siblings)"
+        raise InputError(where, f"relation '{cells[2]}'", expected)
+    if not older and cells[2] in ("1", "2"):
+        given = f"relation '{cells[2]}', which only the older format has; there -1 means 'is customer of'"
+        raise InputError(where, given, "-1 (provider|customer) or 0 (peers), or the older format as it was, with tabs")
+    if not older and cells[2] not in ("-1", "0"):
+        raise InputError(where, f"relation '{cells[2]}'", "-1 (provider|customer) or 0 (peers)")
     raise InputError(where, f"a link from AS{cells[0]} to itself", "two ASes")
 
 
@@ -193,10 +294,8 @@ def generated_as_graph(ases: int, seed: int) -> AsGraph:
 
 def _by_networkx(name: str, count: int, seed: int) -> AsGraph:
     """Elmokashfi et al. 2010, as networkx has it; AS k + 1 is its node k."""
-    try:
+    with optional:
         import networkx as nx
-    except ImportError:
-        raise InputError("networkx", "not installed", "pip install 'advmdp[routing]', or a file") from None
     links = nx.random_internet_as_graph(count, seed=whole("seed", seed, 0)).edges(data=True)
     sold = [(u, v) if data["customer"] == str(v) else (v, u) for u, v, data in links if data["type"] == "transit"]
     peers = [(u, v) for u, v, data in links if data["type"] == "peer"]

@@ -118,8 +118,9 @@ def scenario(
 
     costs(0)  # what is wrong with the parameters is said now
     return Scenario(
-        "bgp", found.mdp, lambda loss_seed: LinkLosses(sk, found.items, costs(loss_seed)), TotalLoss(), LOST, 0.0
-    )
+        "bgp", found.mdp, lambda loss_seed: LinkLosses(sk, found.items, costs(loss_seed)), TotalLoss(), LOST, 0.0,
+        unit="cost",
+    )  # fmt: skip
 
 
 class LinkLosses(Losses):

@@ -8,6 +8,11 @@ delay, congestion and price at least one is a column.  Costs lie in [0, 1], or a
 may exceed: one number for all kinds, or one for each by name.  A link is one direction, so both directions of a
 cable have rows of their own.
 
+A second file may say how often links fail, with a row for each link that the flow can use and one or both columns:
+
+    from,to,loss,deflection
+    New York,Chicago,0.01,0.05
+
 At every time there must be a row for each link that is needed, which a packet of the flow can go over; rows of other
 links of the topology are checked too, and then not used.
 """
@@ -27,6 +32,8 @@ from advmdp.scenarios.network.topology import Topology
 
 COSTS = ("delay", "congestion", "price")
 """The kinds of cost that a link has."""
+RATES = ("loss", "deflection")
+"""How often a link loses or deflects a packet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,42 @@ def costs_from_file(
     _check_complete(table, values, tuple(times), topology, needed)
     values = np.nan_to_num(values, nan=0.0) / [units[kind] for kind in kinds]
     return LinkCosts(frozen(values), tuple(times), kinds, units)
+
+
+def rates_from_file(
+    path: str | PathLike[str],
+    topology: Topology,
+    needed: NDArray[np.int64],
+    losses: FloatArray,
+    deflections: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Measured rates of loss and deflection by link; a rate without a column is that which is given.
+
+    Links with the numbers ``needed`` must be in the file.
+    """
+    table = read_table(path)
+    ends = table.column("from"), table.column("to")
+    if strange := [name for name in table.header if name not in ("from", "to", *RATES)]:
+        raise InputError(table.top, f"column '{strange[0]}'", f"from, to, {', '.join(RATES)}")
+    columns = {name: table.column(name) for name in RATES if name in table.header}
+    if not columns:
+        raise InputError(table.top, "no column of rates", f"at least one of {', '.join(RATES)}")
+    numbers = {(int(i), int(j)): k for k, (i, j) in enumerate(topology.links)}
+    rates, seen = {"loss": losses.copy(), "deflection": deflections.copy()}, np.zeros(len(numbers), bool)
+    for row in range(len(table.rows)):
+        k = _link(table, row, ends, topology, numbers)
+        if seen[k]:
+            raise InputError(table.place(row), f"{topology.link(k)} for a second time", "each link once")
+        seen[k] = True
+        for name, column in columns.items():
+            rates[name][k] = table.number(row, column, 0.0, 1.0)
+        if rates["loss"][k] + rates["deflection"][k] > 0.5:
+            given = f"rates of {rates['loss'][k]:g} and {rates['deflection'][k]:g}"
+            raise InputError(table.place(row), given, "a packet that arrives at least as often as not")
+    if len(missing := needed[~seen[needed]]):
+        expected = "every link that the flow can use"
+        raise InputError(table.path, f"no row for {topology.link(int(missing[0]))}", expected)
+    return rates["loss"], rates["deflection"]
 
 
 def _units(kinds: tuple[str, ...], scale: float | Mapping[str, float] | None) -> dict[str, float]:

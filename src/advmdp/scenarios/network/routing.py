@@ -50,8 +50,9 @@ and ``rivals``, other traffic that queue and load give way to:  x -> (1 - streng
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from os import PathLike
 from typing import Any, Literal, Protocol
 
@@ -60,14 +61,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, floats, fraction, frozen
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss, WorstCase
 from advmdp.losses import Losses, Policies, drift
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
 from advmdp.model.policy import checked_policy, uniform_policy
-from advmdp.scenarios.base import MOST_STEPS, Accounted, Scenario, UnitCosts, at_most, positive, recorded, span
-from advmdp.scenarios.network.link_costs import COSTS, costs_from_file
+from advmdp.model.skeleton import Skeleton
+from advmdp.scenarios.base import (
+    MOST_STEPS,
+    Accounted,
+    Scenario,
+    UnitCosts,
+    at_most,
+    cycled,
+    labels,
+    positive,
+    recorded,
+    span,
+)
+from advmdp.scenarios.network.link_costs import COSTS, costs_from_file, rates_from_file
 from advmdp.scenarios.network.topology import Topology, topology_from
 
 PACKAGES = ("networkx", "topohub")
@@ -203,6 +217,8 @@ def scenario(
     strength: float = 0.8,
     file: str | PathLike[str] | None = None,
     scale: float | Mapping[str, float] | None = None,
+    failures: str | PathLike[str] | None = None,
+    cycle: bool = False,
 ) -> Routing:
     """The flow.  ``topology`` is a name in topohub, a networkx graph or a Topology.
 
@@ -211,10 +227,18 @@ def scenario(
     in one of them.  ``hops`` is two more than the fewest possible, ``penalty`` the hops, and the objective "worst".
     With ``file`` costs are the user's own, as ``link_costs.py`` reads them with
     ``scale``, and the parameters of the generator do not matter; the objective is then "worst" of the kinds of cost in
-    the file, or its only one.
+    the file, or its only one.  With ``cycle`` a file is played again from its beginning when it is over.
+
+    ``failures`` is a file of measured rates of loss and deflection, as ``link_costs.py`` reads them; what it has no
+    column for is drawn.
     """
     net = network(topology_from(topology), source, destination, hops, deflection, loss, world)
     mdp, link = net.mdp()
+    if failures is not None:
+        used = np.unique(link[link >= 0])
+        lost, deflected = rates_from_file(failures, net.topology, used, net.lost, net.deflected)
+        net = replace(net, lost=lost, deflected=deflected)
+        mdp, link = net.mdp()
     price = float(net.hops) if penalty is None else positive("penalty", penalty)
     if price < 1.0:
         raise InputError("penalty", f"{penalty!r}", "a number, 1 or more: a link may cost as much")
@@ -226,11 +250,11 @@ def scenario(
     several = len(kinds) if mix is None else None
     items = np.where(link == LOST, len(net.topology.links), np.maximum(link, 0))[:, None]
     quantities = np.where(link == LOST, 1.0, np.where(link >= 0, 1.0 / price, 0.0))[:, None]
-    episodes = None if given is None else len(given.times)
+    episodes = None if given is None or _flag("cycle", cycle) else len(given.times)
 
     def losses_from(seed: int) -> Losses:
         costs: Costs | UnitCosts = (
-            recorded(given.values)
+            (cycled if cycle else recorded)(given.values)
             if given is not None
             else generated_costs(net.topology, seed, period, day, bursts, rivals, strength)
         )
@@ -253,12 +277,20 @@ def scenario(
         price * (units.get(single[0], 1.0) if single else 1.0),
         0.0,
         episodes,
+        unit="ms" if single == ["delay"] and given is None else "cost",
+        kinds=link_kinds(mdp.skeleton, net.topology, link),
         topology=net.topology,
         source=net.topology.nodes[net.source],
         destination=net.topology.nodes[net.destination],
         hops=net.hops,
         link=frozen(np.maximum(link, -1)),
     )
+
+
+def _flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(name, f"{value!r}", "true or false")
+    return value
 
 
 def network(
@@ -287,7 +319,8 @@ def network(
 
 def _ends(topology: Topology, source: str | None, destination: str | None) -> tuple[int, int, dict[int, int]]:
     """Source, destination, and how many hops the destination is from each node that has a way to it."""
-    import networkx as nx
+    with optional:
+        import networkx as nx
 
     graph, ways_from = topology.graph, nx.single_source_shortest_path_length
     begin, end = (None if name is None else topology.nodes[topology.node(str(name))] for name in (source, destination))
@@ -321,6 +354,23 @@ def _aligned(mdp: MDP, steps: list[tuple[tuple[str, str, str, float], int]]) -> 
             for x, p, y in zip(before.tolist(), pairs.tolist(), sk.successor.tolist(), strict=True)
         ]
     )
+
+
+def link_kinds(sk: Skeleton, topology: Topology, link: NDArray[np.int64]) -> tuple[int, ...]:
+    """All links with the same number of outcomes are alike: the packet arrives, is lost, or is deflected.
+
+    ``link`` has for each transition the link that it goes over, or a number below 0.
+    """
+    aimed = [topology.nodes[target] for target in topology.links[:, 1]]
+    actions, found = sk.action_names or (), []
+    for p, (first, last) in enumerate(pairwise(sk.transition_ptr.tolist())):
+        turned = 0
+        for k in link[first:last].tolist():
+            arrives = k >= 0 and aimed[k] == actions[p]
+            role = -2 if k < 0 else -1 if arrives else turned
+            turned += role >= 0
+            found.append((last - first, role))
+    return labels(found)
 
 
 def _mix(kinds: tuple[str, ...], objective: str | None, weights: Sequence[float] | None) -> tuple[float, ...] | None:

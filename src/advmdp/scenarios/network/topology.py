@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from advmdp.core.arrays import LARGEST, FloatArray, frozen, is_number, real
 from advmdp.core.errors import InputError
+from advmdp.core.optional import optional
 
 LENGTHS = ("length", "dist", "weight")
 """What an edge's length may be called; the first that any edge has is it."""
@@ -111,10 +112,8 @@ def _data() -> Path:
 
 def _needed(package: str) -> Any:
     """A package of the extra [routing]."""
-    try:
+    with optional:
         return import_module(package)
-    except ImportError:
-        raise InputError("topology", f"no package {package}", "pip install 'advmdp[routing]'") from None
 
 
 @cache

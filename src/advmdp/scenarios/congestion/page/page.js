@@ -1,5 +1,5 @@
-"use strict";
 // Maps and curves of one game.  Everything is laid out for the width there is; an episode only repaints links and cursors.
+"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const SIDES = ["one", "two"], CHARTS = {delay: 1, changed: 100, gap: 100}, STEPS = [0.5, 0.75, 0.9, 1, 1.5], PAUSE = 140;

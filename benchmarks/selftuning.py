@@ -1,0 +1,148 @@
+"""SelfTuning: an episode against the projections of its experts, its time at three sizes, and what a thread saves.
+
+Aim: an episode costs at most 1.2 times the projections of its experts.  Both are of the same episodes of one run, with
+the defaults: first the run is followed and the problem of every expert written down, weights, start and set; then the
+episodes are played again in one block, and the problems solved again one after another, in turns, the best of several.
+An episode includes the drawing of its path and its account under P, not that of its losses.  Seconds of the processor
+are counted, since others may use the machine; but with two threads those of the clock.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import advmdp as am
+from advmdp.core.streams import stream_key, uniforms
+from advmdp.learners.episode import make_block
+from advmdp.learners.kernels.episode import Block
+from advmdp.learners.mirror_descent import uniform_logarithms
+from advmdp.learners.self_tuning import CUMULATIVE, DESCENT, DISCOUNTED, Expert
+from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
+from advmdp.projection.kernels.solver import solve_from
+from advmdp.projection.projector import ITERATIONS, TOLERANCE
+from advmdp.projection.status import Status
+from benchmarks.projection import SIZES, dense
+
+BEFORE = {"5x5x4": 2000, "6x10x4": 1000, "10x20x5": 200}
+EPISODES = {"5x5x4": 60, "6x10x4": 30, "10x20x5": 4}
+LARGE = "10x20x5"
+ROUNDS = 9
+WORLDS = {
+    "stochastic": lambda sk: am.losses.Stochastic(sk, noise=0.5),
+    "drifting": lambda sk: am.losses.Drifting(sk, period=100, seed=1, noise=0.5),
+}
+
+
+class Problem(NamedTuple):
+    """A projection: where it begins, the set, and the weights."""
+
+    start: np.ndarray | None
+    bounds: Bounds
+    log_w: np.ndarray
+
+
+def main(console: Console) -> None:
+    table = Table(title="SelfTuning in a run, with its defaults, one thread")
+    columns = ("size", "losses", "after", "episode", "its projections", "episode / projections")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for size, (name, losses_of) in ((size, world) for size in BEFORE for world in WORLDS.items()):
+        mdp = dense(*SIZES[size])
+        learner = am.SelfTuning(mdp.skeleton)
+        episode, alone = compared(mdp, losses_of(mdp.skeleton), learner, BEFORE[size], EPISODES[size])
+        cells = (f"{episode * 1e6:,.0f} us", f"{alone * 1e6:,.0f} us", f"{episode / alone:.2f}")
+        table.add_row(size, name, f"{BEFORE[size]:,}", *cells)
+    console.print(table, "aim: at most 1.2 projections of its experts an episode\n")
+    threads(console)
+
+
+def compared(
+    mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, before: int, count: int
+) -> tuple[float, float]:
+    """Seconds of an episode, and of its projections."""
+    am.play(mdp, losses, learner, before)
+    begin = learner.state()
+    problems = [problem for t in range(count) for problem in problems_of(mdp, losses, learner, before + t)]
+    layout, workspace, answer = arena(mdp.skeleton)
+    best = np.full(2, np.inf)
+    for _ in range(ROUNDS):
+        learner.restore(begin)
+        learner.episode = before
+        block = block_of(mdp, losses, learner, before, count)
+        start = time.process_time()
+        learner.play_block(mdp.dynamics, block)
+        middle = time.process_time()
+        for at, bounds, log_w in problems:
+            assert solve_from(at, layout, bounds, workspace, log_w, answer, TOLERANCE, ITERATIONS)[0] == Status.SOLVED
+        best = np.minimum(best, [middle - start, time.process_time() - middle])
+    return tuple(best / count)
+
+
+def arena(sk: am.Skeleton) -> tuple[Layout, Workspace, np.ndarray]:
+    layout = Layout(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, 1)
+    return layout, Workspace(layout), new_answer(layout)[0]
+
+
+def block_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, first: int, count: int) -> Block:
+    """Episodes first, first + 1, ... with their losses drawn."""
+    sk, key = mdp.skeleton, stream_key(1, "world", "trajectories")
+    drawn, total = uniforms(key, first, count, 2 * sk.num_layers), np.zeros((sk.num_transitions, 1))
+    return make_block(sk, losses.block(first, first + count), learner.criterion.terms, total, drawn)
+
+
+def problems_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, t: int) -> list[Problem]:
+    """What episode t makes the experts project, after it was played."""
+    pool, sk = learner._memory, mdp.skeleton
+    betas, log_q, eta = pool.betas.copy(), pool.log_q.copy(), am.bounds.eta(sk, 1) / np.sqrt(t + 1.0)
+    learner.play_block(mdp.dynamics, block_of(mdp, losses, learner, t, 1))
+    bounds, found = Bounds(learner.row_set.bounds(sk)), []
+    for e, expert in enumerate(learner._experts):
+        if expert.kind == DESCENT:  # any time: with what the step loses handed back to the start
+            keep = np.sqrt((t + 1.0) / (t + 2.0))
+            log_w = keep * (log_q - eta * pool.z) + (1.0 - keep) * uniform_logarithms(sk)
+        elif pool.awake[e]:
+            log_w = uniform_logarithms(sk) - step_of(learner, expert, t + 1) * signal_of(learner, expert, t + 1)
+        else:
+            continue
+        start = betas[e] if expert.kind in (CUMULATIVE, DISCOUNTED) else None
+        found.append(Problem(start, bounds, levelled(sk, log_w)))
+    return found
+
+
+def levelled(sk: am.Skeleton, log_w: np.ndarray) -> np.ndarray:
+    """Less the largest of each layer, which changes no projection."""
+    first = sk.layer_transition_ptr
+    return log_w - np.repeat(np.maximum.reduceat(log_w, first[:-1]), np.diff(first))
+
+
+def signal_of(learner: am.SelfTuning, expert: Expert, t: int) -> np.ndarray:
+    """What an expert responds to in episode t."""
+    pool, name = learner._memory, expert.name.split()
+    if "of" in name:
+        return (pool.means if name[0] == "mean" else pool.ago)[expert.first + t % expert.period]
+    return pool.sums[{"all": 0, "smoothed": 1, "last": 2, "found": 4}[name[0]]]
+
+
+def step_of(learner: am.SelfTuning, expert: Expert, t: int) -> float:
+    sk, squares = learner.skeleton, learner._memory.account[2]
+    scale = sk.num_steps * am.bounds.eta(sk, 1) * expert.pace
+    return scale / float(np.sqrt(squares if expert.kind == CUMULATIVE else squares / t))
+
+
+def threads(console: Console) -> None:
+    """A large world with one thread and with two: the same to the bit, and sooner where there are two cores."""
+    mdp, found = dense(*SIZES[LARGE]), {1: np.inf, 2: np.inf}
+    losses, count = WORLDS["drifting"](mdp.skeleton), EPISODES[LARGE]
+    learners = {number: am.SelfTuning(mdp.skeleton, threads=number) for number in found}
+    for first in range(0, ROUNDS * count, count):
+        for number, learner in learners.items():
+            block = block_of(mdp, losses, learner, first, count)
+            start = time.perf_counter()
+            learner.play_block(mdp.dynamics, block)
+            found[number] = min(found[number], (time.perf_counter() - start) / count)
+    assert np.array_equal(learners[1].q, learners[2].q)
+    one, two = found[1] * 1e3, found[2] * 1e3
+    console.print(f"{LARGE}: {one:,.1f} ms an episode with one thread, {two:,.1f} with two: {one / two:.2f}x\n")

@@ -1,0 +1,96 @@
+"""How soon something happens: the command line against an empty Python, and the first projection of a new process.
+
+Claims: ``advmdp --help`` takes at most 10 times, and ``advmdp list`` at most 25 times, as long as ``python -c pass``;
+the first projection of a process costs at most 0.5 s of CPU, imports included.  Processes take turns, so that a slow
+moment of the machine hits all of them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+REPEATS = 20
+PROGRAM = str(Path(sys.executable).with_name("advmdp"))
+PROJECTION = """
+import numpy as np
+import advmdp as am
+
+sk = am.Skeleton.dense([1, 5, 5, 5, 5, 1], 4)
+rng = np.random.default_rng(0)
+center = np.concatenate([rng.dirichlet(np.ones(width)) for width in np.diff(sk.transition_ptr)])
+am.project(sk, -rng.random(sk.num_transitions), am.L1Ball(center, np.full(sk.num_pairs, 0.3)))
+"""
+NOTHING, HELP, LIST, FIRST = "python -c pass", "advmdp --help", "advmdp list", "first projection"
+LINES: dict[str, list[str]] = {
+    NOTHING: [sys.executable, "-c", "pass"],
+    "import advmdp": [sys.executable, "-c", "import advmdp"],
+    HELP: [PROGRAM, "--help"],
+    LIST: [PROGRAM, "list"],
+    "advmdp list learners": [PROGRAM, "list", "learners"],
+    "import numpy": [sys.executable, "-c", "import numpy"],
+    FIRST: [sys.executable, "-c", PROJECTION],
+}
+MOST = {HELP: 10.0, LIST: 25.0}
+"""Times the empty Python that each may take."""
+MOST_CPU = 0.5
+"""Seconds of CPU that the first projection may take."""
+
+
+class Cost(NamedTuple):
+    """Seconds of one process, by the clock and of CPU (its own and the system's)."""
+
+    wall: float
+    cpu: float
+
+
+def cost(line: list[str]) -> Cost:
+    """Of a process that runs to its end; compiled Python is kept on disk, as it is for users."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    start = time.perf_counter()
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, line)
+    return Cost(wall, used.ru_utime + used.ru_stime)
+
+
+def main(console: Console) -> None:
+    for line in LINES.values():
+        cost(line)  # compiles what was not compiled yet
+    rounds = [{name: cost(line) for name, line in LINES.items()} for _ in range(REPEATS)]
+    costs = {name: [one[name] for one in rounds] for name in LINES}
+    console.print(_table(costs))
+    for name, most in MOST.items():
+        ratios = [_best(costs[name], i) / _best(costs[NOTHING], i) for i in range(2)]
+        _say(console, f"{name}: at most {most:g} times {NOTHING}, by the clock and of CPU", max(ratios) <= most)
+    cpu = _best(costs[FIRST], 1)
+    _say(console, f"{FIRST}: at most {MOST_CPU:g} s of CPU ({cpu:.2f} s)", cpu <= MOST_CPU)
+
+
+def _table(costs: dict[str, list[Cost]]) -> Table:
+    table = Table(title=f"Milliseconds of a process, of {REPEATS}, and times {NOTHING}")
+    table.add_column("process")
+    for column in ("clock, best", "median", "CPU, best", "median", "times, clock", "times, CPU"):
+        table.add_column(column, justify="right")
+    for name, found in costs.items():
+        row = [1e3 * value for i in range(2) for value in (_best(found, i), median(one[i] for one in found))]
+        times = [_best(found, i) / _best(costs[NOTHING], i) for i in range(2)]
+        table.add_row(name, *(f"{value:.1f}" for value in row), *(f"{value:.1f}x" for value in times))
+    return table
+
+
+def _best(costs: list[Cost], which: int) -> float:
+    return min(one[which] for one in costs)
+
+
+def _say(console: Console, claim: str, met: bool) -> None:
+    console.print(f"claimed: {claim}: {'met' if met else 'NOT met in this run'}", highlight=False)

@@ -1,0 +1,50 @@
+"""The first part of the demonstration: everybody routes at once on a real network; it needs the extra ``routing``."""
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from advmdp.learners.self_tuning import SelfTuning
+from advmdp.scenarios.congestion import Course, congestion_game
+from advmdp.scenarios.congestion.assignment import assignment
+from advmdp.scenarios.congestion.game import CongestionGame, Router
+from advmdp.scenarios.congestion.report import write_congestion_report
+from advmdp.scenarios.congestion.routers import SMOOTHING, DelayRouting, Fixed, Learners, shortest_by_hops
+
+__all__ = ["congestion", "routes_table", "write_congestion_report"]
+
+NETWORK, LOAD, SLACK, DEFLECTION, ROUNDS = "sndlib/nobel-germany", 0.75, 2, 0.02, 100
+
+
+def congestion(seed: int, console: Console) -> Course:
+    """Some rounds of the congestion game, with a bar while they are played."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("routing", total=1.0)
+        game = congestion_game(NETWORK, LOAD, SLACK, deflection=DEFLECTION)
+        return game.play(routers(game), ROUNDS, seed, lambda done: bar.update(task, completed=done))
+
+
+def routers(game: CongestionGame) -> dict[str, Router]:
+    """Who chooses the routes, and the equilibrium as a reference."""
+    equilibrium = assignment(game, "equilibrium", 1e-3)
+    return {
+        "SelfTuning": Learners(game, SelfTuning),
+        "shortest, last delay": DelayRouting(game),
+        "shortest, smoothed delay": DelayRouting(game, SMOOTHING),
+        "shortest, hops": shortest_by_hops(game),
+        "equilibrium": Fixed(equilibrium.policy, equilibrium.gap),
+    }
+
+
+def routes_table(course: Course) -> Table:
+    """What packets waited, and who flaps."""
+    game = course.game
+    title = f"{game.topology.name}: {len(game.commodities)} demands, {course.episodes} rounds, the last half of them"
+    table = Table(title=title)
+    table.add_column("routes chosen by", no_wrap=True)
+    for column in ("mean delay", "peak load", "routes changed"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in course.table().iter_rows(named=True):
+        shares = (f"{row[key]:.0%}" for key in ("peak", "changed"))
+        table.add_row(row["method"], f"{row['delay']:.1f} ms", *shares)
+    return table

@@ -1,0 +1,5 @@
+"""Compiled counters."""
+
+from advmdp.core.processor import kernel_path
+
+__path__ = kernel_path(__path__)

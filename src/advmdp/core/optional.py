@@ -1,0 +1,32 @@
+"""Packages that are not installed with the library: those of an extra, such as ``pip install 'advmdp[routing]'``."""
+
+from types import TracebackType
+
+from advmdp.core.errors import MissingPackageError
+
+EXTRAS = {
+    "cvxpy": "cvx",
+    "gymnasium": "gym",
+    "matplotlib": "plot",
+    "networkx": "routing",
+    "ray": "ray",
+    "scipy": "scipy",
+    "topohub": "routing",
+}
+"""By package, the extra that brings it."""
+
+
+class Optional:
+    """``with optional: import networkx`` raises :class:`MissingPackageError` where networkx is not installed."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ModuleNotFoundError) and (package := str(error.name).partition(".")[0]) in EXTRAS:
+            raise MissingPackageError(package, EXTRAS[package]) from None
+
+
+optional = Optional()

@@ -1,0 +1,5 @@
+"""Compiled criteria: tables of terms."""
+
+from advmdp.core.processor import kernel_path
+
+__path__ = kernel_path(__path__)

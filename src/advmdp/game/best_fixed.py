@@ -1,0 +1,169 @@
+"""The best fixed policy of a game whose losses react: proven where the reaction is known, else searched for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.core.arrays import FloatArray, floats, frozen, whole
+from advmdp.core.errors import InputError
+from advmdp.core.streams import stream_key, uniforms
+from advmdp.criteria import TotalLoss
+from advmdp.game.policy_regret import Progress, replayed, shown_if_long
+from advmdp.game.result import Game
+from advmdp.losses import Adaptive
+from advmdp.model.occupancy import occupancy
+from advmdp.model.policy import uniform_policy
+from advmdp.planning.hindsight.answer import relative_gap
+from advmdp.planning.linear_reaction import best_of_quadratic
+from advmdp.planning.reacting import best_against_adaptive
+
+STEPS = tuple(0.5**k for k in range(1, 9))
+"""How much probability the local search moves at a time: first much, then less."""
+TRUE = 1e-6
+"""How far, relative to what is paid, what losses say of their reaction may be from what they do."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestFixedPolicy:
+    """The fixed policy that pays least, of those that were searched, when the losses answer to it."""
+
+    policy: FloatArray
+    paid: float
+    """What it pays in the whole game, exact."""
+    lower: float
+    """What any fixed policy pays at the least; -inf where nothing is proven."""
+    total_loss: float
+    """What the learner paid."""
+    episodes: int
+    searched: str
+    """What was searched, in words."""
+    replays: int
+    """How many games were played for it."""
+
+    @property
+    def regret(self) -> float:
+        """The policy regret against this policy."""
+        return self.total_loss - self.paid
+
+    @property
+    def regret_at_most(self) -> float:
+        """No fixed policy has a larger policy regret; infinite where nothing is proven."""
+        return self.total_loss - self.lower
+
+    @property
+    def gap(self) -> float:
+        """(paid - lower) / paid: no fixed policy pays less by a larger fraction; infinite where nothing is proven."""
+        return relative_gap(self.paid, self.lower, self.episodes)
+
+    def __repr__(self) -> str:
+        proven = "nothing is proven of others" if self.lower == -inf else f"every fixed one at least {self.lower:,.2f}"
+        return (
+            f"BestFixedPolicy(pays {self.paid:,.2f} in {self.episodes:,} episodes, {proven}; policy regret "
+            f"{self.regret:+,.2f}; searched: {self.searched})"
+        )
+
+
+def best_fixed_policy(game: Game, starts: int, replays: int, seed: int, progress: Progress) -> BestFixedPolicy:
+    """See :meth:`advmdp.Game.best_fixed_policy`."""
+    most, first, drawn = whole("replays", replays, 1), whole("starts", starts, 1), whole("seed", seed, 0)
+    if game.losses.memory == 0:
+        best = game.comparator
+        said = "all fixed policies, in hindsight, as the losses do not react"
+        return BestFixedPolicy(best.policy, best.value, best.lower, game.total_loss, game.episodes, said, 0)
+    one = (game.losses.dimensions or 1) == 1 and game.criterion == TotalLoss()
+    if type(game.losses) is Adaptive and one:
+        return _planned(game, game.losses, progress)
+    if one and (reaction := game.losses.linear_reaction(game.mdp, game.episodes)) is not None:
+        return _quadratic(game, *reaction, _points(game, first, drawn), progress)
+    with shown_if_long(game, most, progress) as show:
+        search = _LocalSearch(game, most, show)
+        for point in _points(game, first, drawn):
+            search.tried(point)
+        begun = search.replays
+        search.descend()
+    said = f"{begun} starting points, then single actions of single states, {search.replays} games in all"
+    return BestFixedPolicy(
+        frozen(search.policy), search.paid, -inf, game.total_loss, game.episodes, said, search.replays
+    )
+
+
+def _planned(game: Game, losses: Adaptive, progress: Progress) -> BestFixedPolicy:
+    """By dynamic programming; the policy is played once, so that what it pays is exact."""
+    with shown_if_long(game, 1, progress) as show:
+        policy, lower = best_against_adaptive(game.mdp, losses, game.episodes)
+        paid = replayed(game, policy, show)
+    said = "all fixed policies, by dynamic programming, as the losses react linearly to the policy"
+    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, said, 1)
+
+
+def _quadratic(game: Game, a: ArrayLike, B: ArrayLike, starts: list[FloatArray], progress: Progress) -> BestFixedPolicy:
+    """As the losses say what a fixed policy pays; one game checks that they say the truth."""
+    sk = game.mdp.skeleton
+    linear, matrix = floats(a, "a"), floats(B, "B")
+    with shown_if_long(game, 1, progress) as show:
+        policy, lower = best_of_quadratic(game.mdp, linear, matrix, starts)
+        paid = replayed(game, policy, show)
+    x = np.add.reduceat(occupancy(game.mdp, policy), sk.transition_ptr[:-1])
+    said = float((linear + matrix @ x) @ x)
+    if not abs(said - paid) <= TRUE * max(paid, 1.0):
+        given = f"{said:.12g} for a policy that pays {paid:.12g}"
+        raise InputError(f"linear_reaction of {game.losses!r}", given, "what a fixed policy pays")
+    words = f"Frank-Wolfe from {len(starts) + 1} starting points, as the losses react linearly to occupancy measures"
+    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, words, 1)
+
+
+def _points(game: Game, starts: int, seed: int) -> list[FloatArray]:
+    """Policies that may be good, and some at random, every other one of them deterministic."""
+    sk = game.mdp.skeleton
+    points = [uniform_policy(sk), np.array(game.learner.policy), np.array(game.comparator.policy)]
+    key = stream_key(seed, "policies", "starts")
+    for k in range(len(points), starts):
+        drawn = uniforms(key, k, 1, sk.num_pairs)[0]
+        most = np.maximum.reduceat(drawn, sk.pair_ptr[:-2])
+        weights = (drawn == most[sk.state_of_pair]) if k % 2 else -np.log(np.maximum(drawn, 1e-300))
+        points.append(weights / np.add.reduceat(weights, sk.pair_ptr[:-2], dtype=float)[sk.state_of_pair])
+    return points[:starts]
+
+
+class _LocalSearch:
+    """Plays policies and keeps the best."""
+
+    def __init__(self, game: Game, most: int, show: Callable[[float], None]) -> None:
+        self.game, self.most, self._show = game, most, show
+        self.replays = 0
+        self.paid, self.policy = inf, uniform_policy(game.mdp.skeleton)
+
+    def tried(self, policy: FloatArray) -> bool:
+        """Whether a policy pays less than any before; nothing is played beyond the number of games allowed."""
+        if self.replays == self.most:
+            return False
+        paid = replayed(self.game, policy, self._show, self.replays)
+        self.replays += 1
+        if paid < self.paid:
+            self.paid, self.policy = paid, policy
+            return True
+        return False
+
+    def descend(self) -> None:
+        """Move probability to one action of one state, as long as that helps, in smaller and smaller steps."""
+        for step in STEPS:
+            better = True
+            while better and self.replays < self.most:
+                better = self._swept(step)
+
+    def _swept(self, step: float) -> bool:
+        """Whether a pass over all actions has found something better; the states most visited come first."""
+        sk, better = self.game.mdp.skeleton, False
+        q = occupancy(self.game.mdp, self.policy)
+        visits = np.add.reduceat(q, sk.transition_ptr[sk.pair_ptr[:-2]])
+        for x in np.argsort(-visits, kind="stable").tolist():
+            first, last = int(sk.pair_ptr[x]), int(sk.pair_ptr[x + 1])
+            for p in range(first, last) if visits[x] > 0.0 and last - first > 1 else ():
+                moved = self.policy.copy()
+                moved[first:last] *= 1.0 - step
+                moved[p] += step
+                better = (self.policy[p] < 1.0 and self.tried(moved)) or better
+        return better

@@ -1,0 +1,5 @@
+"""Compiled learners: what each does after an episode, and the one loop that plays them all."""
+
+from advmdp.core.processor import kernel_path
+
+__path__ = kernel_path(__path__)

@@ -1,0 +1,68 @@
+# A compiled learner is a Rule: it has a policy, and says in `see` and `learn` what it does after an episode.
+
+from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
+from advmdp.criteria.kernels.terms cimport Terms
+from advmdp.losses.kernels.reaction cimport Answer
+from advmdp.model.kernels.world cimport Dynamics, World
+
+cdef enum:  # why a rule stops, beside the statuses of a projection, which are above zero
+    GOES_ON = 0
+    NEW_EPOCH = -1
+    BROKEN = -2  # at the pair `rule.broken`, a value is not finite
+
+cdef struct Episodes:
+    # Some episodes in a row: what they hold, and what they cost.
+    Index count
+    Index steps
+    Index transitions
+    Index dimensions
+    bint given  # whether the trajectories are given, or drawn
+    Reals losses  # (count, transitions, dimensions)
+    Reals uniforms  # (count, 2 steps), for the trajectories
+    Counters states  # (count, steps + 1)
+    Counters pairs  # (count, steps)
+    Counters taken  # (count, steps): the transitions
+    Floats paid  # f(q^{P, pi_t}; l_t)
+    Floats believed  # f(q_t; l_t) of the learner's own q_t
+    Floats gap  # of the projection after the episode
+    Floats total  # (transitions, dimensions): the running sum of the losses
+    Floats q  # scratch: q^{P, pi_t}
+    Floats mass  # scratch, over states
+    Floats z  # scratch, over transitions
+    Floats seen  # scratch: the losses along a path
+    Terms account  # of the criterion that is accounted for
+    const Answer *answer  # of an adversary that reacts; NULL for losses that are known in advance
+
+cdef class Block:
+    cdef Episodes view
+    cdef readonly dict arrays  # own the memory behind the pointers
+    cdef readonly object account
+    cdef readonly object reaction
+
+cdef class Rule:
+    cdef const double[::1] policy  # for the next episode
+    cdef Index episode  # how many were learned from before the block
+    cdef readonly Index broken
+    cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
+    cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
+
+cdef void enter(const World *world, Episodes *block, Index b, Reals policy) noexcept nogil
+cdef Reals reveal(const Episodes *block, Index b) noexcept nogil
+cdef void estimate(const World *world, Ints pairs, Reals seen, Reals chance, Floats out) noexcept nogil
+
+
+cdef inline Reals loss_of(const Episodes *block, Index b) noexcept nogil:
+    # The whole loss of episode b, (transitions, dimensions).
+    return block.losses + b * block.transitions * block.dimensions
+
+
+cdef inline Ints pairs_of(const Episodes *block, Index b) noexcept nogil:
+    return block.pairs + b * block.steps
+
+
+cdef inline Ints states_of(const Episodes *block, Index b) noexcept nogil:
+    return block.states + b * (block.steps + 1)
+
+
+cdef inline Ints taken_of(const Episodes *block, Index b) noexcept nogil:
+    return block.taken + b * block.steps

@@ -1,0 +1,48 @@
+from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
+from advmdp.criteria.kernels.terms cimport Terms
+from advmdp.learners.kernels.episode cimport Episodes, Rule
+from advmdp.model.kernels.world cimport World
+from advmdp.planning.kernels.optimism cimport Plan
+from advmdp.projection.kernels.memory cimport Bounds, Workspace
+from advmdp.projection.kernels.types cimport Outcome
+
+cdef enum:  # where z_t comes from
+    SUBGRADIENT = 0  # the whole loss
+    IMPORTANCE = 1  # the path's losses over q_t(x, a)
+    UPPER = 2  # the same over u_t(x, a) + gamma
+
+cdef class Descent(Rule):
+    cdef readonly tuple owners
+    cdef Plan plan
+    cdef Workspace workspace
+    cdef Bounds bounds
+    cdef object criterion
+    cdef Terms terms
+    cdef Floats log_q
+    cdef Floats q
+    cdef Floats log_pairs
+    cdef Floats chosen  # the policy
+    cdef Ints visits  # N_i
+    cdef Counters new_visits  # n_i
+    cdef Counters new_seen  # m_i
+    cdef Floats log_w
+    cdef Floats z
+    cdef Floats chance  # what the losses along a path are divided by
+    cdef Reals log_start
+    cdef double eta
+    cdef double share
+    cdef double gamma
+    cdef double tolerance
+    cdef Index limit
+    cdef int source
+    cdef bint anytime
+    cdef bint counting
+    cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
+    cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
+
+cdef Outcome advance(Descent self, const World *world, Index t) noexcept nogil
+cdef Outcome begin(Descent self, const World *world) noexcept nogil
+cdef Outcome project(Descent self, const World *world) noexcept nogil
+cdef void weigh_path(Descent self, const World *world, const Episodes *block, Index b) noexcept nogil
+cdef void weigh(Descent self, Index size, Index t) noexcept nogil
+cdef double log_add(double a, double b) noexcept nogil

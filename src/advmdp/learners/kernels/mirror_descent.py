@@ -1,0 +1,130 @@
+"""The step of mirror descent over occupancy measures; :mod:`advmdp.learners.mirror_descent` has the mathematics."""
+
+import cython
+from cython.cimports.advmdp.confidence.kernels.counting import count_path
+from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, ints_of, reals_of
+from cython.cimports.advmdp.criteria.kernels.terms import evaluate_terms, same_terms, terms_of
+from cython.cimports.advmdp.learners.kernels.episode import (
+    GOES_ON,
+    estimate,
+    loss_of,
+    pairs_of,
+    reveal,
+    states_of,
+    taken_of,
+)
+from cython.cimports.advmdp.planning.kernels.optimism import Plan, largest_reach
+from cython.cimports.advmdp.projection.kernels.memory import Bounds, Workspace
+from cython.cimports.advmdp.projection.kernels.solver import solve
+from cython.cimports.advmdp.projection.kernels.types import SOLVED
+from cython.cimports.libc.math import INFINITY, exp, log, log1p, sqrt
+from cython.cimports.libc.string import memcpy, memset
+
+
+class Descent(Rule):
+    """q_{t+1} = argmin over q in the set of eta <q, z_t> + D(q || q_t).
+
+    ``belief`` and ``steps`` are those of :mod:`advmdp.learners.mirror_descent`; ``plan`` is for upper occupancies.
+    """
+
+    def __init__(self, belief, steps, plan: Plan, workspace: Workspace, tolerance, limit):
+        Rule.__init__(self, belief.policy)
+        self.owners = belief, steps
+        self.plan, self.workspace = plan, workspace
+        self.tolerance, self.limit = tolerance, limit
+        self.log_q, self.q, self.log_pairs = floats_of(belief.log_q), floats_of(belief.q), floats_of(belief.log_pairs)
+        self.chosen, self.visits = floats_of(belief.policy), ints_of(belief.visits)
+        self.new_visits, self.new_seen = counters_of(belief.new_visits), counters_of(belief.new_seen)
+        self.log_w, self.z, self.chance = floats_of(belief.log_w), floats_of(belief.z), floats_of(belief.chance)
+        self.log_start, self.eta, self.anytime = reals_of(steps.log_start), steps.eta, steps.anytime
+        self.share, self.gamma, self.counting = steps.share, steps.gamma, steps.counting
+        self.source = steps.source
+
+    def within(self, bounds: Bounds) -> None:
+        """Project onto this set from now on."""
+        self.bounds = bounds
+
+    def optimise(self, terms, steps) -> None:
+        """Take subgradients of the criterion with this table."""
+        self.criterion, self.terms = terms, terms_of(terms, steps)
+
+    def see(self, world, block, b):
+        """z_t, what q_t would have cost, and the counters."""
+        loss = loss_of(block, b)
+        if self.source == SUBGRADIENT:
+            block.believed[b] = evaluate_terms(
+                cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
+            )
+        else:
+            weigh_path(self, world, block, b)
+        if self.source != SUBGRADIENT or not same_terms(cython.address(self.terms), cython.address(block.account)):
+            block.believed[b] = evaluate_terms(
+                cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
+            )
+        return self.counting and count_path(
+            self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
+        )
+
+    def learn(self, world, block, b):
+        """The step, and the projection."""
+        found = advance(self, world, self.episode + b)
+        block.gap[b] = found.gap
+        return GOES_ON if found.status == SOLVED else found.status
+
+
+def advance(self, world, t):
+    """q_{t+1} from q_t and z_t."""
+    weigh(self, world.transitions, t)
+    return project(self, world)
+
+
+def begin(self, world):
+    """q_1."""
+    memcpy(self.log_w, self.log_start, world.transitions * cython.sizeof(cython.double))
+    return project(self, world)
+
+
+def project(self, world):
+    """q from log w."""
+    sk, w = cython.address(self.workspace.layout.view), cython.address(self.workspace.view)
+    memset(w.beta, 0, world.states * cython.sizeof(cython.double))
+    return solve(
+        sk, cython.address(self.bounds.view), w, self.log_w, self.log_q, self.q, self.log_pairs, self.chosen,
+        self.tolerance, self.limit,
+    )  # fmt: skip
+
+
+def weigh_path(self, world, block, b):
+    """z_t from the losses along the path."""
+    pairs, states = pairs_of(block, b), states_of(block, b)
+    for k in range(block.steps):
+        p = pairs[k]
+        if self.source == IMPORTANCE:
+            self.chance[k] = exp(self.log_pairs[p])
+        else:
+            sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
+            self.chance[k] = self.chosen[p] * largest_reach(world, sets, k, states[k], plan) + self.gamma
+    estimate(world, pairs, reveal(block, b), self.chance, self.z)
+
+
+def log_add(a, b):
+    """ln(exp(a) + exp(b))."""
+    high, low = (a, b) if a > b else (b, a)
+    return high + log1p(exp(low - high)) if high > -INFINITY else high
+
+
+def weigh(self, size, t):
+    """log w = log q - eta z, with a fixed share of q_1 where asked for."""
+    eta, keep = self.eta, 1.0
+    if self.anytime:
+        # A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
+        eta, keep = self.eta / sqrt(t + 1.0), sqrt((t + 1.0) / (t + 2.0))
+    for i in range(size):
+        self.log_w[i] = self.log_q[i] - eta * self.z[i]
+    if keep < 1.0:  # else a start of -inf times zero would be no number
+        for i in range(size):
+            self.log_w[i] = keep * self.log_w[i] + (1.0 - keep) * self.log_start[i]
+    if self.share > 0.0:
+        stay, back = log1p(-self.share), log(self.share)
+        for i in range(size):
+            self.log_w[i] = log_add(stay + self.log_w[i], back + self.log_start[i])

@@ -1,0 +1,13 @@
+from typing import Any
+
+from advmdp.core.arrays import FloatArray
+from advmdp.learners.kernels.episode import Rule
+from advmdp.planning.kernels.optimism import Plan
+from advmdp.projection.kernels.memory import Bounds, Workspace
+
+class Descent(Rule):
+    def __init__(
+        self, belief: Any, steps: Any, plan: Plan, workspace: Workspace, tolerance: float, limit: int
+    ) -> None: ...
+    def within(self, bounds: Bounds) -> None: ...
+    def optimise(self, terms: FloatArray, steps: int) -> None: ...

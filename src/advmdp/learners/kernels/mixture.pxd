@@ -1,0 +1,92 @@
+from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
+from advmdp.criteria.kernels.terms cimport Terms
+from advmdp.learners.kernels.episode cimport Episodes, Rule
+from advmdp.learners.kernels.mirror_descent cimport Descent
+from advmdp.model.kernels.world cimport World
+from advmdp.projection.kernels.memory cimport Bounds, Layout
+from advmdp.projection.kernels.types cimport Work
+
+cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers it
+    DESCENT = 0
+    CUMULATIVE = 1
+    DISCOUNTED = 2
+    LAST = 3
+    MEAN = 4
+    AGO = 5
+    RULE = 6
+    HINT = 7
+    FOUND = 8
+
+cdef class Mixture(Rule):
+    cdef readonly tuple owners
+    cdef Descent descent
+    cdef Layout layout
+    cdef Bounds bounds
+    cdef object owner_of_center
+    cdef object criterion
+    cdef Terms terms
+    cdef Work **works  # one for each thread
+    cdef Index threads
+    cdef Index count  # of experts
+    cdef Ints table  # (count, 3)
+    cdef Reals paces
+    cdef Reals log_start
+    cdef Reals center
+    cdef Reals rules  # policies of the user's
+    cdef Floats q  # the mixture
+    cdef Floats chosen  # its policy
+    cdef Floats measures  # (count, transitions)
+    cdef Floats policies  # (count, pairs)
+    cdef Floats betas  # (count, states): where projections begin
+    cdef Floats sums  # the sum of the losses, smoothed losses, the last loss, the forecast, the prediction by lag
+    cdef Floats means  # a row for each phase of each period
+    cdef Floats ago
+    cdef Floats believed  # what each expert would have paid, less the least of every layer
+    cdef Floats weights
+    cdef Floats account  # the mixability gaps, what the mixture would have paid, the squared spans: sums
+    cdef Floats spans
+    cdef Floats past  # (lags, transitions): the last losses
+    cdef Floats errors  # (2, lags + 1): of the prediction by each lag, and how many these are
+    cdef Index lags
+    cdef Counters awake
+    cdef Floats losses  # scratch, over experts
+    cdef Floats gaps
+    cdef Floats z
+    cdef Floats reduced
+    cdef Floats mass  # scratch, over states, for each thread
+    cdef Floats scratch  # for each thread: log w, log q, ln q(x, a)
+    cdef Index stride
+    cdef Index num_spans
+    cdef Ints visits
+    cdef Counters new_visits
+    cdef Counters new_seen
+    cdef double scale
+    cdef double tolerance
+    cdef Index limit
+    cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
+    cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
+
+cdef double reduce_layers(const World *world, Reals z, Floats out) noexcept nogil
+cdef void charge(Mixture self, const World *world) noexcept nogil
+cdef double learning_rate(Mixture self) noexcept nogil
+cdef void weigh_experts(Mixture self) noexcept nogil
+cdef void remember(Mixture self, const World *world, Index t, double span) noexcept nogil
+cdef double squared_distance(Reals a, Reals b, Index size) noexcept nogil
+cdef void compare_lags(Mixture self, Index n, Index t) noexcept nogil
+cdef void predict(Mixture self, Index n, Index t) noexcept nogil
+cdef double median_span(Mixture self, Index t) noexcept nogil
+cdef Floats signal_of(Mixture self, Index e, Index n, Index t) noexcept nogil
+cdef double step_of(Mixture self, Index e, Index t) noexcept nogil
+cdef void weigh_signal(Mixture self, const World *world, Reals signal, double eta, Floats log_w) noexcept nogil
+cdef int project_expert(Mixture self, const World *world, Index e, Index t, Index thread) noexcept nogil
+cdef bint is_due(Mixture self, Index e, Index t) noexcept nogil
+cdef int project_all(Mixture self, const World *world, Index t) noexcept nogil
+cdef void mix(Mixture self, const World *world) noexcept nogil
+
+
+cdef inline Floats row(Floats rows, Index number, Index width) noexcept nogil:
+    return rows + number * width
+
+
+cdef inline Reals row_of(Reals rows, Index number, Index width) noexcept nogil:
+    return rows + number * width

@@ -1,0 +1,407 @@
+"""A mixture of experts inside one confidence set; :mod:`advmdp.learners.self_tuning` has the mathematics.
+
+After each episode the rule (1) charges every expert <q_e, z_t> and AdaHedge with the mixability gap, (2) takes z_t,
+less the least entry of each layer, into what experts respond to, (3) projects every expert onto the set, and (4) mixes
+their occupancy measures with the weights of AdaHedge.
+
+    CUMULATIVE, DISCOUNTED, LAST     project(q_1 exp(-eta s)) for the sum, the smoothed and the last loss s
+    MEAN, AGO                        the same for the mean loss, and the last one, at the coming phase of a period
+    FOUND                            the same for the mean loss one, two, ... lags ago, for the lag that predicts best
+    DESCENT                          UC-O-REPS
+    RULE, HINT                       a policy of the user's; a response to a forecast, asleep in episodes without one
+"""
+
+import cython
+from cython.cimports.advmdp.confidence.kernels.counting import count_path
+from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, ints_of, reals_of
+from cython.cimports.advmdp.criteria.kernels.terms import dot, evaluate_terms, same_terms, terms_of
+from cython.cimports.advmdp.learners.kernels.episode import GOES_ON, loss_of, pairs_of, taken_of
+from cython.cimports.advmdp.learners.kernels.mirror_descent import advance, begin
+from cython.cimports.advmdp.model.kernels.evaluation import push_forward
+from cython.cimports.advmdp.model.kernels.world import Dynamics
+from cython.cimports.advmdp.projection.kernels.memory import Bounds, Workspace
+from cython.cimports.advmdp.projection.kernels.solver import solve
+from cython.cimports.advmdp.projection.kernels.types import SOLVED, STALLED
+from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memcpy, memset
+from cython.parallel import prange, threadid
+
+KEEP = cython.declare(cython.double, 0.8)  # what smoothed losses keep of the day before
+MOST_SPANS = cython.declare(cython.double, 10.0)  # times the median: what a single episode may count for
+FORGET = cython.declare(cython.double, 0.99)  # what the record of a lag keeps of the day before
+FAINTEST = cython.declare(cython.double, 1e-290)  # the mass of a state below which its policy is that of one expert
+
+
+class Mixture(Rule):
+    """``pool`` has the arrays (see :mod:`advmdp.learners.self_tuning`), ``table`` a row for each expert.
+
+    A row is (kind, period, first), where ``first`` is the first row of the period in ``pool.means`` and ``pool.ago``,
+    or the row of a rule in ``pool.rules``; ``paces`` are the steps without units.
+    """
+
+    def __init__(self, pool, table, paces, log_start, scale, descent, workspaces, tolerance, limit):
+        Rule.__init__(self, pool.policy)
+        rows: cython.long[:, ::1] = table
+        self.count = rows.shape[0]
+        self.owners = pool, table, paces, log_start, list(workspaces)
+        self.descent, self.tolerance, self.limit, self.scale = descent, tolerance, limit, scale
+        self.table, self.paces, self.log_start = ints_of(table.ravel()), reals_of(paces), reals_of(log_start)
+        self.q, self.chosen = floats_of(pool.q), floats_of(pool.policy)
+        self.measures, self.policies = floats_of(pool.measures.ravel()), floats_of(pool.policies.ravel())
+        self.betas, self.sums = floats_of(pool.betas.ravel()), floats_of(pool.sums.ravel())
+        self.means, self.ago = floats_of(pool.means.ravel()), floats_of(pool.ago.ravel())
+        self.rules, self.believed = reals_of(pool.rules.ravel()), floats_of(pool.believed)
+        self.weights, self.account, self.spans = floats_of(pool.weights), floats_of(pool.account), floats_of(pool.spans)
+        self.z, self.reduced, self.mass = floats_of(pool.z), floats_of(pool.reduced), floats_of(pool.mass)
+        self.awake, self.losses = counters_of(pool.awake), floats_of(pool.losses)
+        self.visits, self.new_visits = ints_of(pool.visits), counters_of(pool.new_visits)
+        self.new_seen, self.num_spans = counters_of(pool.new_seen), len(pool.spans)
+        self.scratch, self.stride = floats_of(pool.scratch.ravel()), pool.scratch.shape[1]
+        self.gaps, self.threads = floats_of(pool.gaps), len(workspaces)
+        self.past, self.lags, self.errors = floats_of(pool.past.ravel()), len(pool.past), floats_of(pool.errors.ravel())
+        self.works = cython.cast(
+            cython.pointer(cython.pointer(Work)), malloc(self.threads * cython.sizeof(cython.p_void))
+        )
+        if self.works == cython.NULL:
+            raise MemoryError
+        for k in range(self.threads):
+            workspace: Workspace = workspaces[k]
+            self.works[k] = cython.address(workspace.view)
+            self.layout = workspace.layout
+
+    def __dealloc__(self):
+        free(self.works)
+
+    def within(self, bounds: Bounds, center) -> None:
+        """Stay inside this set from now on; ``center`` has a row of it for each pair, for rules."""
+        self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
+        if self.descent is not None:
+            self.descent.bounds = bounds
+
+    def optimise(self, terms, steps) -> None:
+        """Take subgradients of the criterion with this table."""
+        self.criterion, self.terms = terms, terms_of(terms, steps)
+
+    def begin(self, world: Dynamics) -> int:
+        """The measures of all experts before the first episode, and their mixture; the status of the projections."""
+        status = project_all(self, cython.address(world.view), 0)
+        weigh_experts(self)
+        mix(self, cython.address(world.view))
+        return status
+
+    def take_hint(self, world: Dynamics, loss, episode: cython.Py_ssize_t) -> int:
+        """Wake the expert of forecasts, and mix anew for the coming episode."""
+        view, status = cython.address(world.view), SOLVED
+        reduce_layers(view, reals_of(loss), self.reduced)
+        for e in range(self.count):
+            if self.table[3 * e] == HINT:
+                self.awake[e] = 1
+                memcpy(
+                    row(self.sums, 3, view.transitions), self.reduced, view.transitions * cython.sizeof(cython.double)
+                )
+                status = project_expert(self, view, e, episode, 0)
+        weigh_experts(self)
+        mix(self, view)
+        return status
+
+    def take_rules(self, world: Dynamics) -> int:
+        """Mix anew for the coming episode, with the rules as they are now."""
+        view = cython.address(world.view)
+        for e in range(self.count):
+            if self.table[3 * e] == RULE:
+                project_expert(self, view, e, 0, 0)
+        mix(self, view)
+        return SOLVED
+
+    def see(self, world, block, b):
+        """z_t at the mixture, what that would have cost, and the counters."""
+        loss = loss_of(block, b)
+        block.believed[b] = evaluate_terms(
+            cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
+        )
+        if not same_terms(cython.address(self.terms), cython.address(block.account)):
+            block.believed[b] = evaluate_terms(
+                cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
+            )
+        return count_path(
+            self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
+        )
+
+    def learn(self, world, block, b):
+        t = self.episode + b
+        span = reduce_layers(world, self.z, self.reduced)
+        charge(self, world)
+        remember(self, world, t, span)
+        status = project_all(self, world, t + 1)
+        if status != SOLVED:
+            return status
+        weigh_experts(self)
+        mix(self, world)
+        block.gap[b] = 0.0
+        for e in range(self.count):
+            block.gap[b] = max(block.gap[b], self.gaps[e])
+        return GOES_ON
+
+
+def reduce_layers(world, z, out):
+    """z less the least entry of each layer, which changes no policy; returns the sum of what is left at most."""
+    span = 0.0
+    for k in range(world.steps):
+        first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
+        least, most = z[first], z[first]
+        for i in range(first, last):
+            least = z[i] if z[i] < least else least
+            most = z[i] if z[i] > most else most
+        for i in range(first, last):
+            out[i] = z[i] - least
+        span += most - least
+    return span
+
+
+def charge(self, world):
+    """What every expert and the mixture would have paid, and the mixability gap; who is asleep pays as the mixture."""
+    n, rate = world.transitions, learning_rate(self)
+    paid, least, total = 0.0, INFINITY, 0.0
+    for e in range(self.count):
+        if self.awake[e]:
+            self.losses[e] = dot(row(self.measures, e, n), self.reduced, n)
+            paid += self.weights[e] * self.losses[e]
+            least = min(least, self.losses[e] if self.weights[e] > 0.0 else INFINITY)
+    for e in range(self.count):
+        if self.awake[e] and rate < INFINITY:
+            total += self.weights[e] * exp(-rate * (self.losses[e] - least))
+    mixed = least - log(total) / rate if rate < INFINITY else least
+    self.account[0] += max(0.0, paid - mixed)
+    self.account[1] += paid
+    for e in range(self.count):
+        self.believed[e] += self.losses[e] if self.awake[e] else paid
+        if self.table[3 * e] == HINT:
+            self.awake[e] = 0
+
+
+def learning_rate(self):
+    """AdaHedge's ln K over the mixability gaps so far."""
+    return log(cython.cast(cython.double, self.count)) / self.account[0] if self.account[0] > 0.0 else INFINITY
+
+
+def weigh_experts(self):
+    """The weights of the experts that are awake, in proportion to exp(-rate * what they would have paid)."""
+    rate, least, total = learning_rate(self), INFINITY, 0.0
+    for e in range(self.count):
+        least = min(least, self.believed[e] if self.awake[e] else INFINITY)
+    for e in range(self.count):
+        excess = self.believed[e] - least
+        weight = exp(-rate * excess) if rate < INFINITY else (1.0 if excess <= 0.0 else 0.0)
+        self.weights[e] = weight if self.awake[e] else 0.0
+        total += self.weights[e]
+    for e in range(self.count):
+        self.weights[e] /= total
+
+
+def remember(self, world, t, span):
+    """Take the loss of episode t into all that experts respond to, and its span into the scale of their steps."""
+    n, x = world.transitions, self.reduced
+    total, smooth, last = row(self.sums, 0, n), row(self.sums, 1, n), row(self.sums, 2, n)
+    for i in range(n):
+        total[i] += x[i]
+        smooth[i] = KEEP * smooth[i] + (1.0 - KEEP) * x[i]
+        last[i] = x[i]
+    for e in range(self.count):
+        period, first = self.table[3 * e + 1], self.table[3 * e + 2]
+        if self.table[3 * e] == MEAN and self.paces[e] >= 0.0:
+            place = first + t % period
+            mean, before = row(self.means, place, n), row(self.ago, place, n)
+            share = 1.0 / (t // period + 1)
+            for i in range(n):
+                mean[i] += share * (x[i] - mean[i])
+                before[i] = x[i]
+    if self.lags > 1:
+        compare_lags(self, n, t)
+        predict(self, n, t + 1)
+    typical = median_span(self, t)
+    counted = min(span, MOST_SPANS * typical) if typical > 0.0 else span
+    self.account[2] += counted * counted
+    self.spans[t % self.num_spans] = span
+
+
+def squared_distance(a, b, size):
+    """The sum of (a - b)^2, in four sums, so that no addition waits for the one before."""
+    s0 = s1 = s2 = s3 = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        s0 += (a[i] - b[i]) * (a[i] - b[i])
+        s1 += (a[i + 1] - b[i + 1]) * (a[i + 1] - b[i + 1])
+        s2 += (a[i + 2] - b[i + 2]) * (a[i + 2] - b[i + 2])
+        s3 += (a[i + 3] - b[i + 3]) * (a[i + 3] - b[i + 3])
+    for i in range(whole, size):
+        s0 += (a[i] - b[i]) * (a[i] - b[i])
+    return (s0 + s1) + (s2 + s3)
+
+
+def compare_lags(self, n, t):
+    """How far the loss of episode t is from the losses of earlier ones, by lag; then it joins them."""
+    latest = t if t < self.lags else self.lags
+    for lag in range(1, latest + 1):
+        error = squared_distance(self.reduced, row(self.past, (t - lag) % self.lags, n), n)
+        self.errors[lag] = FORGET * self.errors[lag] + error
+        self.errors[self.lags + 1 + lag] = FORGET * self.errors[self.lags + 1 + lag] + 1.0
+    memcpy(row(self.past, t % self.lags, n), self.reduced, n * cython.sizeof(cython.double))
+
+
+def predict(self, n, t):
+    """The mean of the losses one, two, ... lags before episode t, for the lag whose errors have been least."""
+    best: cython.Py_ssize_t = 1
+    least = INFINITY
+    for lag in range(1, min(t - 1, self.lags) + 1):
+        error = self.errors[lag] / self.errors[self.lags + 1 + lag]
+        if error < least:
+            best, least = lag, error
+    mean, count = row(self.sums, 4, n), 0
+    memset(mean, 0, n * cython.sizeof(cython.double))
+    back = best
+    while back <= self.lags and back <= t:
+        before = row(self.past, (t - back) % self.lags, n)
+        for i in range(n):
+            mean[i] += before[i]
+        count += 1
+        back += best
+    for i in range(n):
+        mean[i] /= count
+
+
+def median_span(self, t):
+    """The median of the last spans before t; 0 if there are none."""
+    size = t if t < self.num_spans else self.num_spans
+    for i in range(size):
+        below = equal = 0
+        for j in range(size):
+            below += 1 if self.spans[j] < self.spans[i] else 0
+            equal += 1 if self.spans[j] == self.spans[i] else 0
+        if below <= size // 2 < below + equal:
+            return self.spans[i]
+    return 0.0
+
+
+def signal_of(self, e, n, t):
+    """What an expert responds to in episode t."""
+    kind, period = self.table[3 * e], self.table[3 * e + 1]
+    if kind == MEAN:
+        return row(self.means, self.table[3 * e + 2] + t % period, n)
+    if kind == AGO:
+        return row(self.ago, self.table[3 * e + 2] + t % period, n)
+    if kind == HINT:
+        return row(self.sums, 3, n)
+    if kind == FOUND:
+        return row(self.sums, 4, n)
+    return row(self.sums, kind - CUMULATIVE, n)
+
+
+def step_of(self, e, t):
+    """eta of an expert in episode t: its pace over the root of the sum of squared spans, or of their mean."""
+    squares = self.account[2]
+    if squares <= 0.0:
+        return 0.0
+    return self.scale * self.paces[e] / sqrt(squares if self.table[3 * e] == CUMULATIVE else squares / t)
+
+
+def weigh_signal(self, world, signal, eta, log_w):
+    """log w = log q_1 - eta s; less the least s of each layer, which changes no projection, but sums grow for ever."""
+    for k in range(world.steps):
+        first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
+        least = signal[first]
+        for i in range(first, last):
+            least = signal[i] if signal[i] < least else least
+        for i in range(first, last):
+            log_w[i] = self.log_start[i] - eta * (signal[i] - least)
+
+
+def project_expert(self, world, e, t, thread):
+    """q_e for episode t, by a projection; by a forward pass for a rule. Returns the status."""
+    n, kind = world.transitions, self.table[3 * e]
+    measure, policy, beta = (
+        row(self.measures, e, n),
+        row(self.policies, e, world.pairs),
+        row(self.betas, e, world.states),
+    )
+    if kind == RULE:
+        self.gaps[e] = 0.0
+        memcpy(
+            policy, row_of(self.rules, self.table[3 * e + 2], world.pairs), world.pairs * cython.sizeof(cython.double)
+        )
+        push_forward(world, self.center, policy, self.mass + thread * world.states, measure)
+        return SOLVED
+    log_w = self.scratch + thread * self.stride
+    log_q, log_pairs = log_w + n + 64, log_w + 2 * n + 128
+    signal, eta, w = signal_of(self, e, n, t), step_of(self, e, t), self.works[thread]
+    weigh_signal(self, world, signal, eta, log_w)
+    memcpy(w.beta, beta, world.states * cython.sizeof(cython.double))
+    found = solve(
+        cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs, policy,
+        self.tolerance, self.limit,
+    )  # fmt: skip
+    if found.status == STALLED:  # a start that leads nowhere is no reason to fail
+        memset(w.beta, 0, world.states * cython.sizeof(cython.double))
+        found = solve(
+            cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs,
+            policy, self.tolerance, self.limit,
+        )  # fmt: skip
+    if kind == CUMULATIVE or kind == DISCOUNTED:  # noqa: PLR1714, SIM109 (no tuples in C)
+        memcpy(beta, w.beta, world.states * cython.sizeof(cython.double))
+    self.gaps[e] = found.gap
+    return found.status
+
+
+def is_due(self, e, t):
+    """Whether an expert is to be projected for episode t; before the first all are, so that all have a measure."""
+    return self.table[3 * e] != DESCENT and (self.awake[e] or t == 0)
+
+
+def project_all(self, world, t):
+    """The measures of all experts for episode t; the first status that is not SOLVED, if there is one."""
+    status: cython.int = SOLVED
+    if self.descent is not None:
+        memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
+        found = advance(self.descent, world, t - 1) if t > 0 else begin(self.descent, world)
+        self.gaps[0] = found.gap
+        status = found.status
+    if self.threads > 1:
+        for e in prange(self.count, num_threads=self.threads, schedule="dynamic"):
+            if is_due(self, e, t):
+                self.losses[e] = project_expert(self, world, e, t, threadid())
+    else:
+        for e in range(self.count):
+            if is_due(self, e, t):
+                self.losses[e] = project_expert(self, world, e, t, 0)
+    for e in range(self.count):
+        if is_due(self, e, t) and self.losses[e] != SOLVED and status == SOLVED:
+            status = cython.cast(cython.int, self.losses[e])
+    return status
+
+
+def mix(self, world):
+    """q = sum_e p(e) q_e and its policy; that of the heaviest expert in states that q hardly visits."""
+    n, best = world.transitions, 0
+    for e in range(self.count):
+        best = e if self.weights[e] > self.weights[best] else best
+    policy = row(self.policies, best, world.pairs)
+    if self.weights[best] == 1.0:  # to the bit that expert
+        memcpy(self.q, row(self.measures, best, n), n * cython.sizeof(cython.double))
+        memcpy(self.chosen, policy, world.pairs * cython.sizeof(cython.double))
+        return
+    memset(self.q, 0, n * cython.sizeof(cython.double))
+    for e in range(self.count):
+        if self.weights[e] > 0.0:
+            weight, measure = self.weights[e], row(self.measures, e, n)
+            for i in range(n):
+                self.q[i] += weight * measure[i]
+    for x in range(world.states - 1):
+        mass = 0.0
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            share = 0.0
+            for i in range(world.transition_ptr[p], world.transition_ptr[p + 1]):
+                share += self.q[i]
+            self.chosen[p] = share
+            mass += share
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            self.chosen[p] = self.chosen[p] / mass if mass > FAINTEST else policy[p]

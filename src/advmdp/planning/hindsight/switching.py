@@ -1,0 +1,116 @@
+"""The best sequence of policies that switches at most S times: what dynamic regret compares with.
+
+    min over 0 = t_0 < t_1 < ... < t_s < T, s <= S, of   sum_i  min over policies of  sum_{t_i <= t < t_{i+1}} <q, l_t>
+
+Every episode may be a place to switch at, so the answer is exact, up to rounding: dynamic programming over all T^2 / 2
+segments (:mod:`advmdp.planning.kernels.segments`), each a backward induction on the summed losses.  Other criteria have
+no sum to respond to.  Losses that react would have been others had other policies been played, so for them no sequence
+of policies can be said to have paid less.
+"""
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.core.arrays import FloatArray, expect, frozen, whole
+from advmdp.core.errors import InputError
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import best_response
+from advmdp.planning.hindsight.polytope import Polytope
+from advmdp.planning.hindsight.sequence import Blocks, Progress, Source
+from advmdp.planning.hindsight.sums import means_over_successors
+from advmdp.planning.kernels.segments import extend, width
+
+WORK = 2**42
+"""At most so many transitions are passed in all: a quarter of an hour or so."""
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchingComparator:
+    """The best sequence of policies with at most ``switches`` switches in the first ``episodes`` episodes."""
+
+    policies: FloatArray
+    """(segments, pairs): the policy of each segment; fewer segments than switches + 1 where more would not help."""
+    starts: NDArray[np.int64]
+    """(segments,): the episode that each begins with."""
+    values: FloatArray
+    """(switches + 1, episodes + 1): what the best sequence with at most j switches pays in the first t episodes."""
+
+    @property
+    def switches(self) -> int:
+        return len(self.values) - 1
+
+    @property
+    def episodes(self) -> int:
+        return len(self.values[0]) - 1
+
+    @property
+    def value(self) -> float:
+        """What the sequence pays."""
+        return float(self.values[-1, -1])
+
+    def __repr__(self) -> str:
+        return f"SwitchingComparator({self.episodes:,} episodes, {self.switches} switches: {self.value:,.2f})"
+
+
+def switching_comparator(
+    mdp: MDP, losses: Blocks, episodes: int, switches: int, *, progress: Progress | None = None
+) -> SwitchingComparator:
+    """The best sequence of policies of the first ``episodes`` episodes, exact, for the total loss.
+
+    Time grows with the square of ``episodes``, and what would take hours is refused.  The losses must not react.
+    ``progress`` is called with the fraction done.
+    """
+    polytope = Polytope(expect(MDP, mdp, "mdp"))
+    count, most = whole("episodes", episodes, 1), whole("switches", switches, 0)
+    check_switching(mdp, losses, count, most)
+    source = Source(polytope, losses, count, None)
+    if len(source.shape) > 1:
+        raise InputError("losses", f"{source.dimensions} at once", "one, which the total loss is the sum of")
+    best, start = np.full((most + 1, count + 1), np.inf), np.zeros((most + 1, count + 1), np.int64)
+    best[:, 0] = 0.0
+    running, ends = _running_sums(polytope, source), width()
+    scratch = np.empty(mdp.skeleton.num_pairs * ends), np.empty(mdp.skeleton.num_states * ends), np.empty(ends)
+    for first in range(1, count + 1, ends):
+        stop = min(first + ends, count + 1)
+        extend(mdp.dynamics, running, first, stop, best, start, scratch)
+        if progress is not None:
+            progress((stop / (count + 1)) ** 2)
+    return _traced(mdp, running, best, start)
+
+
+def check_switching(mdp: MDP, losses: Blocks, episodes: int, switches: int) -> None:
+    """Refuse losses that react, and what would take hours."""
+    if getattr(losses, "memory", 0):
+        given = f"{losses!r}, which reacts: other policies would have met other losses"
+        raise InputError("losses", given, "losses chosen in advance, for regret against policies that switch")
+    each = mdp.skeleton.num_transitions + switches
+    if episodes * episodes // 2 * each > WORK:
+        given = f"{episodes:,} for up to {switches} switches, {episodes * episodes // 2:.1e} segments"
+        raise InputError("episodes", given, f"at most {isqrt(2 * WORK // each):,} in this world, or no switches")
+
+
+def _running_sums(polytope: Polytope, source: Source) -> FloatArray:
+    """(episodes + 1, pairs): what each pair costs in the episodes before t, on the mean over its successors."""
+    running = np.zeros((source.episodes + 1, polytope.sk.num_pairs))
+    t = 0
+    for block in source.blocks(0, source.episodes, 0.0, 1.0):
+        means = means_over_successors(polytope, block)[:, 0]
+        np.cumsum(np.concatenate([running[t : t + 1], means]), axis=0, out=running[t : t + len(block) + 1])
+        t += len(block)
+    return running
+
+
+def _traced(mdp: MDP, running: FloatArray, best: FloatArray, start: NDArray[np.int64]) -> SwitchingComparator:
+    """The segments of the best sequence, from the last to the first."""
+    ends = [best.shape[1] - 1]
+    for j in range(len(best) - 1, -1, -1):
+        ends.append(int(start[j, ends[-1]]))
+        if ends[-1] == 0:
+            break
+    cuts = ends[::-1]
+    sums = running[cuts[1:]] - running[cuts[:-1]]
+    policies = np.array([best_response(mdp, mdp.skeleton.over_transitions(one))[0] for one in sums])
+    return SwitchingComparator(frozen(policies), frozen(np.array(cuts[:-1])), frozen(best))

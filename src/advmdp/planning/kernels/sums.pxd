@@ -1,0 +1,3 @@
+from advmdp.core.kernels.types cimport Floats, Index, Reals
+
+cdef void add_to(Floats total, double weight, Reals row, Index size) noexcept nogil

@@ -1,0 +1,73 @@
+"""The weights of a mixture's experts over the episodes: their layers, which reports share, and the figure."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from advmdp.core.arrays import FloatArray
+from advmdp.core.errors import InputError
+from advmdp.learners.base import WEIGHT
+from advmdp.plot.curves import PALETTE, Results, bare_axes, one_setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST = 7
+"""Experts with a layer of their own; the others share one."""
+OTHERS = "others"
+
+
+def weights(results: Results, ax: "Axes | None" = None, *, label: str | None = None) -> "Axes":
+    """The weights of SelfTuning's experts, stacked, over episodes on a logarithmic axis; the mean over seeds.
+
+    ``label`` says whose, where several learners have weights. Experts that never weigh much share one layer.
+    """
+    where = one_setting(results)
+    have = mixtures(results.curves)
+    if label is None and len(have) == 1:
+        label = have[0]
+    if label not in have:
+        given = "none said" if label is None else f"{label!r}"
+        raise InputError("label", given, f"one of {', '.join(map(repr, have)) or 'no learner: none has weights'}")
+    episodes, layers = shares(results.curves.filter(label=label))
+    axes = bare_axes(ax, "linear", "weight", f"{label}: {where}")
+    axes.stackplot(episodes, *layers.values(), labels=list(layers), colors=[*PALETTE[: len(layers) - 1], "0.8"])
+    axes.set(xscale="log", ylim=(0.0, 1.0), xlim=(episodes[0], max(episodes[-1], episodes[0] + 1)))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small", reverse=True)
+    return axes
+
+
+def mixtures(curves: pl.DataFrame) -> list[str]:
+    """The labels of the learners that have weights."""
+    names = weight_columns(curves)
+    if not names:
+        return []
+    marked = curves.filter(pl.any_horizontal(pl.col(*names).is_not_null()))
+    return [str(label) for label in marked["label"].unique(maintain_order=True)]
+
+
+def weight_columns(curves: pl.DataFrame) -> list[str]:
+    """The columns that hold weights."""
+    return [name for name in curves.columns if name.startswith(WEIGHT)]
+
+
+def shares(curves: pl.DataFrame, most: int = MOST) -> tuple[list[int], dict[str, FloatArray]]:
+    """The episodes, and for each expert its weight at them, the mean over the runs; what is small is added up.
+
+    The experts come in the order of the pool, the others last.
+    """
+    names = weight_columns(curves)
+    means = curves.group_by("episode").agg(pl.col(*names).mean().fill_null(0.0)).sort("episode")
+    found = {name.removeprefix(WEIGHT): means[name].to_numpy() for name in names}
+    kept = _largest(found, most)
+    layers = {name: found[name] for name in found if name in kept}
+    rest = [values for name, values in found.items() if name not in kept]
+    layers[OTHERS] = np.sum(rest, axis=0) if rest else np.zeros(len(means))
+    return means["episode"].to_list(), layers
+
+
+def _largest(found: dict[str, FloatArray], most: int) -> Sequence[str]:
+    """The experts that weigh most, on average over the marks."""
+    return sorted(found, key=lambda name: -float(found[name].mean()))[:most]

@@ -1,0 +1,3 @@
+from advmdp.core.arrays import FloatArray
+
+def sort_values(values: FloatArray) -> None: ...

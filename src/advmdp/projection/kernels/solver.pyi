@@ -1,0 +1,16 @@
+from advmdp.core.arrays import FloatArray
+from advmdp.projection.kernels.memory import Bounds, Layout, Workspace
+
+LARGEST: float
+
+def first_unfit(log_w: FloatArray, largest: float) -> int: ...
+def solve_from(
+    start: FloatArray | None,
+    layout: Layout,
+    bounds: Bounds,
+    workspace: Workspace,
+    log_w: FloatArray,
+    answer: FloatArray,
+    tolerance: float,
+    limit: int,
+) -> tuple[int, float, float, float, float, int]: ...

@@ -1,0 +1,110 @@
+"""Rules of thumb that an engineer would write, to compare learners with.
+
+Recent      plays what would have been best for the mean of the last so many losses: 1 is a replay, 7 a week's average
+Smoothed    the same for smoothed losses, which keep nine parts in ten of what was before
+Told        a replay by someone who is told P
+
+The first two respond in the estimate of all visits, pooled over ``kinds``, as the baselines do.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advmdp.core.arrays import FloatArray, exact_floats, floats
+from advmdp.criteria import Criterion
+from advmdp.learners.base import Learner
+from advmdp.learners.baselines import Responder
+from advmdp.learners.domains import State
+from advmdp.model.mdp import MDP, Trajectory
+from advmdp.model.occupancy import best_response
+from advmdp.model.policy import uniform_policy
+from advmdp.model.skeleton import Skeleton
+from advmdp.scenarios.base import MOST_STEPS, at_most
+
+
+class Recent(Responder):
+    """Plays what would have been best for the mean of the last losses.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    criterion
+        The total loss, which is all that it can optimise.
+    kinds
+        Which pairs are alike, as :class:`advmdp.ReplayLast` takes it.
+    episodes
+        How many of the last losses count: 7 for a week of days.
+    """
+
+    keeps = 1.0
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        criterion: Criterion | None = None,
+        kinds: Sequence[int] | None = None,
+        episodes: int = 7,
+    ) -> None:
+        super().__init__(skeleton, criterion, kinds)
+        self.episodes = at_most("episodes", episodes, 1, MOST_STEPS)
+        self._recent = np.zeros((self.episodes - 1, self.skeleton.num_transitions))
+
+    @property
+    def compiled(self) -> bool:
+        return False
+
+    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        given = exact_floats(loss, "loss", (self.skeleton.num_transitions,))
+        self._memory.loss[:] = self._recent.sum(axis=0)
+        super().update(trajectory, given)
+        if self.episodes > 1:
+            self._recent[(self.episode - 1) % (self.episodes - 1)] = given
+
+    def state(self) -> State:
+        return {**super().state(), "recent": self._recent.copy()}
+
+    def restore(self, state: State) -> None:
+        recent = exact_floats(state["recent"], "recent", self._recent.shape)
+        super().restore({name: array for name, array in state.items() if name != "recent"})
+        self._recent[...] = recent
+
+
+class Smoothed(Responder):
+    """Plays what would have been best for smoothed losses."""
+
+    keeps = 0.9
+
+
+class Told(Learner):
+    """Plays what would have been best last time, by someone who is told P."""
+
+    knows = "dynamics"
+    optimises = "any"
+
+    def __init__(self, mdp: MDP, criterion: Criterion | None = None) -> None:
+        super().__init__(mdp, criterion)
+        self._policy = uniform_policy(mdp.skeleton)
+
+    @property
+    def policy(self) -> FloatArray:
+        return self._policy
+
+    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        assert self.mdp is not None
+        given = floats(loss, "loss")
+        self._policy, _ = best_response(self.mdp, given if given.ndim == 1 else given.mean(axis=1))
+        self.episode += 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> State:
+        return {"policy": self._policy.copy()}
+
+    def restore(self, state: State) -> None:
+        self._policy = floats(state["policy"], "policy").copy()

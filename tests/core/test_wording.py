@@ -1,0 +1,26 @@
+"""Numbers as people read them: those of one column are told apart where they differ."""
+
+import pytest
+
+from advmdp.core.wording import amount, apart, number
+
+
+def test_the_lowest_two_of_a_column_are_told_apart() -> None:
+    assert apart([2188.6, 2188.5, 2191.0]) == ["2,188.60", "2,188.50", "2,191.00"]
+    assert apart([5.0, 10.0, 20.0]) == ["5.0", "10.0", "20.0"]
+    assert apart([-0.573, 0.668, None]) == ["-0.573", "0.668", "–"]
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [1e12, 2.0], [1e-9], [], [None]])
+def test_columns_without_a_common_form_are_written_one_by_one(values: list) -> None:
+    assert apart(values) == [number(value) for value in values]
+
+
+def test_a_hair_apart_is_no_reason_for_endless_decimals() -> None:
+    assert max(map(len, apart([1.0, 1.0 + 1e-12]))) <= 8
+
+
+def test_plain_losses_need_no_unit() -> None:
+    assert amount(12.0) == "12"
+    assert amount(12.0, "ms") == "12 ms"
+    assert amount(None, "ms") == "– ms"

@@ -1,0 +1,78 @@
+"""Copies of the package in which some extension modules are built anew, with edits or for another processor."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from shutil import copy2, copytree, ignore_patterns, which
+
+import advmdp as am
+
+ROOT = Path(__file__).parents[2]
+KERNELS = "projection/kernels"
+Edit = tuple[str, str, str]
+"""A file below the package, what stands there once, and what takes its place."""
+
+BUILD = """
+import sys
+import setuptools  # first: it has distutils where Python no longer does
+from distutils.core import run_setup
+
+dist = run_setup("setup.py", stop_after="init")
+dist.ext_modules = [module for module in dist.ext_modules if module.name in sys.argv]
+for module in dist.ext_modules:
+    module.extra_compile_args += [flag for flag in sys.argv if flag.startswith("-O")]
+dist.get_command_obj("build_ext").build_lib = "src"
+dist.run_command("build_ext")
+"""
+"""What `setup.py build_ext --inplace` does, for the named modules alone."""
+
+
+def require_tools() -> None:
+    """Skip the test where nothing can be built."""
+    import pytest
+
+    pytest.importorskip("Cython", reason="no Cython; to run them: pip install cython")
+    pytest.importorskip("setuptools", reason="no setuptools; to run them: pip install setuptools")
+    if which(os.environ.get("CC", "cc")) is None:
+        pytest.skip("no C compiler; on Debian: apt-get install gcc")
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the package and of what builds it; returns what goes on the path of modules.
+
+    With times of change, so that only what is edited is translated to C again.
+    """
+    copytree(Path(am.__file__).parent, folder / "src" / "advmdp", ignore=ignore_patterns("__pycache__"))
+    copy2(ROOT / "setup.py", folder)
+    return folder / "src"
+
+
+def rebuild(folder: Path, modules: Iterable[str], *flags: str, **variables: str) -> None:
+    """Build some extension modules of a copy, by their files below the package.
+
+    ``flags``: -O1 say, in the place of that of `setup.py`; ``variables``: of the environment.
+    """
+    names = ["advmdp." + file.removesuffix(".py").replace("/", ".") for file in modules]
+    for file in modules:
+        (folder / "src" / "advmdp" / file).touch()
+    command = [sys.executable, "-W", "ignore", "-c", BUILD, *names, *flags]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def edited(folder: Path, edits: Iterable[Edit]) -> Mapping[str, str]:
+    """A copy of the package with these edits; returns the environment of processes that use it."""
+    source, files = copied(folder), set()
+    for name, old, new in edits:
+        path = source / "advmdp" / name
+        text = path.read_text()
+        assert text.count(old) == 1, f"{name}: {old!r} is there {text.count(old)} times"
+        path.write_text(text.replace(old, new))
+        files.add(name)
+    if files:
+        rebuild(folder, sorted(files), "-O1")  # half the time, and a fraction of it for long loops
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)])}

@@ -1,0 +1,26 @@
+"""The command line, run in the process of the test: what it printed, and its exit code."""
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+from advmdp.cli.commands import app
+
+
+class Done(NamedTuple):
+    """What became of a command."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def invoke(*words: str) -> Done:
+    """Run ``advmdp`` with these words."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = app(words)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())

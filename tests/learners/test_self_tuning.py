@@ -1,0 +1,317 @@
+"""SelfTuning against a mixture written out in NumPy, against UC-O-REPS, and in worlds where simple rules fail."""
+
+from math import inf, log
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import advmdp as am
+from advmdp.learners.kernels.mixture import Mixture
+from advmdp.learners.self_tuning import FIRST, SelfTuning
+
+MDP = am.MDP.random([1, 3, 4, 1], 3, seed=4)
+SK = MDP.skeleton
+
+
+def in_layers(x: np.ndarray, of: np.ufunc) -> np.ndarray:
+    return of.reduceat(x, SK.layer_transition_ptr[:-1])
+
+
+def reduced(z: np.ndarray) -> np.ndarray:
+    return z - np.repeat(in_layers(z, np.minimum), np.diff(SK.layer_transition_ptr))
+
+
+class Reference:
+    """The algorithm of docs/selftuning.md without UC-O-REPS, for the total loss, from all losses so far."""
+
+    def __init__(self, learner: SelfTuning) -> None:
+        self.experts, self.losses = learner._experts, []
+        self.believed, self.gaps, self.squares = np.zeros(len(self.experts)), 0.0, 0.0
+        L, X, A = SK.num_steps, SK.num_states, SK.num_actions
+        self.scale = L * np.sqrt(np.log(X**2 * A / L**2))
+        widths = np.diff(SK.layer_transition_ptr)
+        self.start = np.repeat(-np.log(widths), widths)
+
+    def signal(self, name: str, period: int) -> np.ndarray:
+        x, t = np.array(self.losses), len(self.losses)
+        kind = name.split(" x", maxsplit=1)[0]
+        if t == 0:
+            return np.zeros(SK.num_transitions)
+        if kind == "all":
+            return x.sum(axis=0)
+        if kind == "smoothed":
+            return sum(0.2 * 0.8 ** (t - 1 - s) * x[s] for s in range(t))
+        if kind == "last":
+            return x[-1]
+        if kind == "found":
+            return self.found(x)
+        same = x[t % period :: period]
+        if len(same) == 0:
+            return np.zeros(SK.num_transitions)
+        return same.mean(axis=0) if kind.startswith("mean") else same[-1]
+
+    def found(self, x: np.ndarray) -> np.ndarray:
+        t, errors = len(x), {}
+        for lag in range(1, t):
+            apart = [((x[s] - x[s - lag]) ** 2).sum() for s in range(lag, t)]
+            keep = 0.99 ** np.arange(len(apart))[::-1]
+            errors[lag] = keep @ apart / keep.sum()
+        best = min(errors, key=errors.get) if errors else 1
+        return np.mean([x[t - back] for back in range(best, t + 1, best)], axis=0)
+
+    def measures(self, row_set: am.L1Ball) -> np.ndarray:
+        t, found = max(1, len(self.losses)), []
+        for expert in self.experts:
+            squares = self.squares if expert.name.startswith("all") else self.squares / t
+            eta = self.scale * expert.pace / np.sqrt(squares) if squares > 0 else 0.0
+            log_weights = self.start - eta * self.signal(expert.name, expert.period)
+            found.append(am.project(SK, log_weights, row_set).q)
+        return np.array(found)
+
+    def weights(self) -> np.ndarray:
+        excess = self.believed - self.believed.min()
+        weights = np.exp(-log(len(excess)) / self.gaps * excess) if self.gaps > 0 else (excess == 0).astype(float)
+        return weights / weights.sum()
+
+    def learn(self, z: np.ndarray, measures: np.ndarray) -> None:
+        x, p = reduced(z), self.weights()
+        paid = np.round(measures @ x, 12)  # before the first loss all experts are the same, and must pay the same
+        if self.gaps > 0:
+            eta = log(len(p)) / self.gaps
+            mixed = paid.min() - np.log(p @ np.exp(-eta * (paid - paid.min()))) / eta
+        else:
+            mixed = paid[p > 0].min()
+        self.gaps += max(0.0, p @ paid - mixed)
+        self.believed += paid
+        spans = [in_layers(one, np.maximum).sum() for one in self.losses[-25:]]
+        span, usual = in_layers(x, np.maximum).sum(), sorted(spans)[len(spans) // 2] if spans else 0.0
+        self.squares += (min(span, 10.0 * usual) if usual > 0 else span) ** 2
+        self.losses.append(x)
+
+
+@pytest.mark.parametrize("kind", ["noise", "heavy tails", "a rhythm"])
+def test_the_mixture_is_the_one_written_out_in_numpy(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    learner = SelfTuning(SK, periods=(3,))
+    learner = SelfTuning(SK, periods=(3,), experts=[name for name in learner.experts if name not in (FIRST, "hint")])
+    reference, base = Reference(learner), rng.random((4, SK.num_transitions))
+    for t in range(60):
+        loss = {
+            "noise": lambda: rng.random(SK.num_transitions),
+            "heavy tails": lambda t=t: base[0] * rng.random(SK.num_transitions) * (1.0 if t in (20, 41) else 0.01),
+            "a rhythm": lambda t=t: np.clip(base[t % 4] + 0.1 * rng.random(SK.num_transitions), 0.0, 1.0),
+        }[kind]()
+        measures = reference.measures(learner.row_set)
+        assert_allclose(learner.weights, reference.weights(), atol=1e-6)
+        assert_allclose(learner.q, reference.weights() @ measures, atol=1e-6)
+        assert_allclose(learner.policy, am.policy_of(SK, learner.q), atol=1e-9)
+        learner.update(MDP.sample(learner.policy, rng), loss)
+        reference.learn(loss, measures)
+        assert_allclose(learner.believed, reference.believed, rtol=1e-6)
+        assert learner.mixing_cost == pytest.approx(2.0 * reference.gaps, rel=1e-5)
+
+
+CRITERIA = [am.TotalLoss(), am.Risk(0.5, 2.0), am.WorstCase(), 0.5 * am.TotalLoss() + am.Risk(1.0, 3.0)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=repr)
+@pytest.mark.parametrize("horizon", [None, 80])
+@pytest.mark.parametrize(("guarantee", "confidence"), [(True, "weissman"), (False, "pointwise")])
+def test_with_one_expert_it_is_uc_o_reps_to_the_bit(criterion, horizon, guarantee, confidence) -> None:
+    losses = am.losses.Adaptive(SK, seed=2, strength=0.8)
+    one = SelfTuning(SK, horizon, criterion, guarantee=guarantee, experts=[FIRST])
+    other = am.UCOREPS(SK, horizon, criterion, confidence=confidence)
+    games = [am.play(MDP, losses, learner, 80, seed=3) for learner in (one, other)]
+    assert one.q.tobytes() == other.q.tobytes()
+    assert one.policy.tobytes() == other.policy.tobytes()
+    assert games[0].total_loss == games[1].total_loss
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[:2], ids=repr)
+def test_mixing_costs_no_more_than_its_certificate(criterion: am.Criterion) -> None:
+    for seed in range(3):
+        for losses in (am.losses.Stochastic(SK, seed=seed), am.losses.Switching(SK, period=9, seed=seed)):
+            learner = SelfTuning(SK, criterion=criterion)
+            am.play(MDP, losses, learner, 300, seed=seed)
+            assert learner.believed_by_mixture - learner.believed.min() <= learner.mixing_cost + 1e-9
+            assert learner.mixing_cost > 0
+
+
+def test_the_certificate_holds_with_experts_that_sleep() -> None:
+    """Hints in some episodes only; they are charged as the mixture in the others."""
+    rng, T = np.random.default_rng(3), 400
+    learner = SelfTuning(SK, periods=())
+    for _ in range(T):
+        loss = SK.over_transitions(rng.random(SK.num_pairs))
+        if rng.random() < 0.3:
+            learner.hint(loss if rng.random() < 0.7 else 1.0 - loss)
+        learner.update(MDP.sample(learner.policy, rng), loss)
+        paid, least, most = learner.believed_by_mixture, learner.believed.min(), learner.mixing_cost
+        assert paid - least <= most + 1e-9
+    assert most <= SK.num_steps * (np.sqrt(T * np.log(len(learner.experts))) + 2.0)
+
+
+def test_units_do_not_matter() -> None:
+    """Losses a thousand times smaller give the same policies: steps are relative to what losses vary by."""
+    rng = np.random.default_rng(0)
+    losses = rng.random((50, SK.num_transitions))
+    names = [name for name in SelfTuning(SK).experts if name != FIRST]
+    large, small = (SelfTuning(SK, experts=names) for _ in range(2))
+    for loss in losses:
+        path = MDP.sample(large.policy, np.random.default_rng(1))
+        large.update(path, loss)
+        small.update(path, loss / 1000.0 + 0.3)
+        assert_allclose(large.policy, small.policy, atol=1e-6)
+
+
+def test_the_best_expert_is_found_where_a_simple_rule_fails() -> None:
+    """What it pays is near the best of two simple rules, each of which fails somewhere."""
+    mdp = am.MDP.random([1, 4, 4, 1], 3, seed=0)
+    sk, T = mdp.skeleton, 600
+    rng = np.random.default_rng(0)
+    pair = rng.random((2, sk.num_pairs))
+    worlds = {
+        "persists": am.losses.Switching(sk, period=100, seed=1),
+        "noise": am.losses.Stochastic(sk, seed=1),
+        "alternates": am.losses.FromFunction(sk, lambda t: sk.over_transitions(pair[t % 2])),
+    }
+    for losses in worlds.values():
+        paid = {
+            kind.__name__: am.play(mdp, losses, kind(sk), T, seed=1).total_loss
+            for kind in (SelfTuning, am.ReplayLast, am.FollowLeader, am.Uniform)
+        }
+        best = min(paid["ReplayLast"], paid["FollowLeader"])
+        assert paid["SelfTuning"] <= best + 0.03 * (paid["Uniform"] - best)
+    assert paid["SelfTuning"] < 0.9 * best  # alternation: nobody else sees it
+
+
+def test_a_good_hint_pays_and_a_useless_one_costs_next_to_nothing() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.random((300, SK.num_pairs))
+
+    def paid(forecast) -> float:
+        learner, total = SelfTuning(SK), 0.0
+        draws = np.random.default_rng(5)
+        for t in range(300):
+            loss = SK.over_transitions(truth[t])
+            if forecast is not None:
+                learner.hint(SK.over_transitions(forecast(t)))
+            total += am.occupancy(MDP, learner.policy) @ loss
+            learner.update(MDP.sample(learner.policy, draws), loss)
+        return total
+
+    without, good = paid(None), paid(lambda t: truth[t])
+    useless = paid(lambda t: rng.random(SK.num_pairs))
+    uniform = 300 * am.occupancy(MDP, am.uniform_policy(SK)) @ SK.over_transitions(truth.mean(axis=0))
+    foresight = sum(am.best_response(MDP, SK.over_transitions(one))[1] for one in truth)
+    assert good <= foresight + 0.1 * (uniform - foresight)
+    assert useless <= without + 0.02 * (uniform - foresight)
+
+
+def test_a_hint_counts_in_one_episode_only() -> None:
+    rng = np.random.default_rng(0)
+    one, other = SelfTuning(SK), SelfTuning(SK)
+    for t in range(20):
+        loss, path = rng.random(SK.num_transitions), MDP.sample(am.uniform_policy(SK), rng)
+        if t == 10:
+            one.hint(rng.random(SK.num_transitions))
+            assert one.weights[-1] > 0
+        one.update(path, loss)
+        other.update(path, loss)
+        assert one.weights[-1] == 0
+    assert not np.array_equal(one.believed, other.believed)
+
+
+def test_a_rule_of_ones_own_joins_the_pool() -> None:
+    """A timetable that knows the rhythm of the losses, which no other expert can know."""
+    rng = np.random.default_rng(0)
+    losses = rng.random((400, SK.num_pairs))  # noise: nothing can be learned but from the timetable
+    timetable = [am.best_response(MDP, SK.over_transitions(loss))[0] for loss in losses]
+    learner, paid, best = SelfTuning(SK, rules={"timetable": timetable[0]}), 0.0, 0.0
+    uniform = 0.0
+    for t, loss in enumerate(losses):
+        learner.set_rule("timetable", timetable[t])
+        over = SK.over_transitions(loss)
+        paid += am.occupancy(MDP, learner.policy) @ over
+        best += am.occupancy(MDP, timetable[t]) @ over
+        uniform += am.occupancy(MDP, am.uniform_policy(SK)) @ over
+        learner.update(MDP.sample(learner.policy, rng), over)
+    assert paid <= best + 0.05 * (uniform - best)
+    assert learner.weights[learner.experts.index("rule timetable")] > 0.9
+
+
+def test_the_bound_is_that_of_the_theorem_and_of_adahedge() -> None:
+    T, K = 1000, len(SelfTuning(SK).experts)
+    learner = SelfTuning(SK, horizon=T, guarantee=True, delta=0.1)
+    mixing = SK.num_steps * (np.sqrt(T * np.log(K)) + 2.0)
+    assert learner.bound(T) == pytest.approx(am.bounds.total(SK, T, 0.1) + mixing)
+    written = am.FunctionCriterion(  # its subgradients may have either sign
+        value=lambda q, loss: -float(q @ loss), subgradient=lambda q, loss: -loss, lipschitz=1.0
+    )
+    signed = SelfTuning(SK, horizon=T, guarantee=True, delta=0.1, criterion=written)
+    assert signed.bound(T) == pytest.approx(am.bounds.total(SK, T, 0.1) + 2.0 * mixing)
+    assert SelfTuning(SK, horizon=T).bound(T) == inf
+    assert SelfTuning(SK, guarantee=True).bound(T) == inf
+    assert learner.bound(T - 1) == inf
+    others = [name for name in learner.experts if name != FIRST]
+    assert SelfTuning(SK, horizon=T, guarantee=True, experts=others).bound(T) == inf
+
+
+def test_threads_change_nothing() -> None:
+    losses = am.losses.Drifting(SK, seed=1)
+    one, two = SelfTuning(SK), SelfTuning(SK, threads=2)
+    for learner in (one, two):
+        am.play(MDP, losses, learner, 60, seed=2)
+    assert one.q.tobytes() == two.q.tobytes()
+    assert one.believed.tobytes() == two.believed.tobytes()
+
+
+def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    policy = am.uniform_policy(SK)
+    learner = SelfTuning(SK, rules={"mine": policy})
+    for _ in range(10):
+        learner.update(MDP.sample(learner.policy, rng), rng.random(SK.num_transitions))
+    learner.hint(rng.random(SK.num_transitions))
+    learner.save(tmp_path / "learner.npz")
+    again = am.load_learner(tmp_path / "learner.npz")
+    path, loss = MDP.sample(learner.policy, rng), rng.random(SK.num_transitions)
+    for one in (learner, again):
+        one.update(path, loss)
+    assert learner.q.tobytes() == again.q.tobytes()
+    assert again.experts == learner.experts
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"periods": (1,)}, "periods"),
+        ({"periods": "7"}, "periods"),
+        ({"periods": (7, 7)}, "each period once"),
+        ({"guarantee": 1}, "True or False"),
+        ({"guarantee": True, "kinds": [0]}, "kinds"),
+        ({"experts": ["nobody"]}, "some of UC-O-REPS"),
+        ({"rules": {"mine": [1.0]}}, "policy"),
+        ({"delta": 0.0}, "delta"),
+        ({"horizon": 0}, "horizon"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict, says: str) -> None:
+    with pytest.raises(am.InputError, match=says):
+        SelfTuning(SK, **options)
+
+
+def test_hints_and_rules_that_cannot_be_are_refused() -> None:
+    learner = SelfTuning(SK)
+    with pytest.raises(am.InputError, match="loss"):
+        learner.hint(np.full(SK.num_transitions, 2.0))
+    with pytest.raises(am.InputError, match="rule"):
+        learner.set_rule("nobody's", am.uniform_policy(SK))
+    with pytest.raises(am.InputError, match="hint"):
+        SelfTuning(SK, experts=[FIRST]).hint(np.zeros(SK.num_transitions))
+
+
+def test_the_rule_is_compiled() -> None:
+    assert isinstance(SelfTuning(SK)._rule, Mixture)
+    assert SelfTuning(SK).compiled
