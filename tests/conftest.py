@@ -20,6 +20,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop if tests that share a folder or threads would run side by side: some versions of xdist ignore groups."""
+    if os.environ.get("PYTEST_XDIST_WORKER") and session.config.getoption("loadgroup", False):
+        for item in session.items:
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+                raise pytest.UsageError(f"{item.nodeid} lost its xdist_group: install what constraints.txt lists")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """One line for each reason to skip; a file that is skipped as a whole counts as one."""
     counts: Counter[tuple[str, str]] = Counter()
