@@ -20,7 +20,7 @@ def test_no_bit_of_a_checkpoint_can_be_flipped_unseen(tmp_path: Path) -> None:
     am.play(world, losses, am.Uniform(world.skeleton), 2, checkpoint=path)
     assert set(flipped(path, lambda: read_archive(path, checkpoint.KIND, checkpoint.VERSION))) == {"refused"}
     spoil(path, 200)
-    with pytest.raises(am.CheckpointError, match="x.npz: .*checksum.*delete it to begin again"):
+    with pytest.raises(am.CheckpointError, match="x.npz: .*checksum.*delete it to start again"):
         am.play(world, losses, am.Uniform(world.skeleton), 4, checkpoint=path)
 
 

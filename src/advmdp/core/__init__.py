@@ -1,1 +1,1 @@
-"""What everything else uses: errors, checked arrays, compilation, random streams, files, wording."""
+"""Building blocks for all other packages: errors, checked arrays, processor dispatch, random streams, files, wording."""

@@ -1,8 +1,8 @@
-"""What can go wrong, as types.
+"""The types of errors and warnings.
 
-Every error of this library is an :class:`AdvMDPError`.  Those about bad input are :class:`InputError`, which is also a
-``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.  What is
-no error but voids a promise is an :class:`AdvMDPWarning`.
+Every error of this library is an :class:`AdvMDPError`.  Bad input raises an :class:`InputError`, which is also a
+``ValueError`` and always says three things: *where* the problem is, what was *given* there, and what was *expected*.  An
+:class:`AdvMDPWarning` reports something that is no error but voids a guarantee.
 """
 
 import os
@@ -39,7 +39,7 @@ class ModelError(InputError):
     def __init__(self, rule: str, where: str, given: str, expected: str) -> None:
         super().__init__(where, given, expected)
         self.rule = rule
-        self.args = (rule, where, given, expected)  # what a copy in another process is made from
+        self.args = (rule, where, given, expected)  # pickle passes these to the constructor in another process
 
     def __str__(self) -> str:
         return f"rule '{self.rule}' is broken at {super().__str__()}"
@@ -57,8 +57,11 @@ class MissingPackageError(InputError, ImportError):
     """A package that an optional part of this library needs; it says which extra brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(package, "it is not installed", f"it: pip install 'advmdp[{extra}]'")
-        self.args = (package, extra)  # what a copy in another process is made from
+        super().__init__(package, "not installed", f"pip install 'advmdp[{extra}]'")
+        self.args = (package, extra)  # pickle passes these to the constructor in another process
+
+    def __str__(self) -> str:
+        return f"{self.where} is not installed; to install it: {self.expected}"
 
 
 class CheckpointError(InputError):
@@ -70,7 +73,7 @@ class StorageError(InputError):
 
 
 def warn_caller(text: str) -> None:
-    """Warn at the line of the user's code that called this library, however deep inside the library we are."""
+    """Attribute a warning to the line of the user's code that called this library."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SECONDS = 20.0
 """Between checkpoints, unless the caller says otherwise; they are written between blocks (``match.py``)."""
 KIND, VERSION = "game", 2
-AGAIN = " (delete it to begin again)"
+AGAIN = " (delete it to start again)"
 
 
 def save(match: "Match") -> None:
