@@ -1,1 +1,1 @@
-"""Building blocks for all other packages: errors, checked arrays, processor dispatch, random streams, files, wording."""
+"""Building blocks of all other packages: errors, checked arrays, random streams, files, wording."""

@@ -30,7 +30,8 @@ def integers(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """A one-dimensional copy of ``values`` as int64; raises unless they are whole numbers."""
     array = _as_array(values, name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(name, f"an array of shape {array.shape} and type {array.dtype}", "a flat array of integers")
+        given = f"an array of shape {array.shape} and type {array.dtype}"
+        raise InputError(name, given, "whole numbers in a flat array")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise InputError(name, f"{array.max()}", "whole numbers below 2^63")
     return array.astype(np.int64)
@@ -64,9 +65,9 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 def apart(*sizes: int) -> list[FloatArray]:
     """Arrays of these sizes in one block of memory, with gaps between them and at both ends.
 
-    The gaps make results reproducible to the bit.  Compiled loops that may reorder sums first check whether their arrays
-    could overlap.  Arrays that lie close together look like overlapping ones, and the loop then adds in another order.
-    Without gaps, the last digits would depend on where the arrays happen to lie.
+    The gaps make results reproducible to the bit.  Compiled loops that may reorder sums first check whether their
+    arrays could overlap.  Arrays that lie close together look like overlapping ones, and the loop then adds in another
+    order.  Without gaps, the last digits would depend on where the arrays happen to lie.
     """
     block, found, at = np.zeros(sum(sizes) + ROOM * (len(sizes) + 1)), [], ROOM
     for size in sizes:

@@ -1,8 +1,8 @@
 """The types of errors and warnings.
 
 Every error of this library is an :class:`AdvMDPError`.  Bad input raises an :class:`InputError`, which is also a
-``ValueError`` and always says three things: *where* the problem is, what was *given* there, and what was *expected*.  An
-:class:`AdvMDPWarning` reports something that is no error but voids a guarantee.
+``ValueError`` and always says three things: *where* the problem is, what was *given* there, and what was *expected*.
+An :class:`AdvMDPWarning` reports something that is no error but voids a guarantee.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Files with checksums, written atomically: a reader finds a complete file or none.
 
 There are two formats.  An archive is NumPy's ``.npz`` (an uncompressed zip archive of arrays) with one more entry,
-``about``, which holds everything else as JSON.  The comment at its end is the SHA-256 of all bytes before it.  A table is
-JSON with a key ``sha256``, the hash of all its other keys.  Files of version 1 have no checksum.  They can still be
+``about``, which holds everything else as JSON.  The comment at its end is the SHA-256 of all bytes before it.  A table
+is JSON with a key ``sha256``, the hash of all its other keys.  Files of version 1 have no checksum.  They can still be
 read; only zip's own checks apply to them.
 
 Reading a file runs no code: object arrays are neither written nor read.  The size that an entry claims is compared with

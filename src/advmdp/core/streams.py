@@ -2,10 +2,10 @@
 
 Streams are Philox-4x64 generators (Salmon et al. 2011, ten rounds), which are counters without a state: word w of a
 stream is a function of its key and w alone.  The key is derived from the user's seed and the names of the purpose
-("world", "adversary", ...), so streams of different purposes are independent and may be read in any order.  Place t of a
-stream is a row of uniform numbers with its own counters, so any row or block of rows can be drawn at any time with the
-same bytes.  The words equal those of ``numpy.random.Philox``.  :mod:`advmdp.core.kernels.philox` computes them, for other
-kernels too.
+("world", "adversary", ...), so streams of different purposes are independent and may be read in any order.  Place t of
+a stream is a row of uniform numbers with its own counters, so any row or block of rows can be drawn at any time with
+the same bytes.  The words equal those of ``numpy.random.Philox``.  :mod:`advmdp.core.kernels.philox` computes them, for
+other kernels too.
 """
 
 import numpy as np

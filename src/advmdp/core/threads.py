@@ -1,7 +1,7 @@
 """A guard against starting threads in a forked process whose parent had already used threads.
 
-GNU OpenMP keeps its threads for the next loop.  A fork copies its records of the threads but not the threads themselves,
-so the child would wait for them for ever, or crash.
+GNU OpenMP keeps its threads for the next loop.  A fork copies its records of the threads but not the threads
+themselves, so the child would wait for them for ever, or crash.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Numbers and counts formatted for people."""
+"""Numbers, counts and suggestions formatted for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
 
 
@@ -35,6 +35,13 @@ def amount(value: float | None, unit: str = "loss") -> str:
 def exact(value: object) -> str:
     """A residual or gap to two digits: only the order of magnitude matters."""
     return "–" if not isinstance(value, float | int) else f"{value:.1e}" if value else "0"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What was probably meant, as the end of a sentence; nothing if no known word is close."""
+    from difflib import get_close_matches
+
+    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, known, n=1))
 
 
 def plural(count: int, thing: str) -> str:

@@ -1,20 +1,20 @@
 """Optimism over confidence sets: extended backward induction, and upper occupancy bounds.
 
-What is the least that a pair may cost, if its row may be any in C(x, a)?  With key(x') = l(x, a, x') + V(x'),
+If the row of a pair may be any in C(x, a), its least possible cost is, with key(x') = l(x, a, x') + V(x'),
 
     min over p in C(x, a) of <p, key>
 
-is found greedily.  In an L1 ball, epsilon/2 of mass moves to the best successor, taken from the worst first (Jaksch,
-Ortner & Auer 2010, Section 3.1.2); in a box all entries start at their lower bounds and the best are filled up first.
-Backward induction with such rows gives the best policy in the best plausible world,
+A greedy method finds it.  In an L1 ball, mass epsilon/2 moves to the best successor, taken from the worst first
+(Jaksch, Ortner & Auer 2010, Section 3.1.2).  In a box, all entries start at their lower bounds, and the best ones are
+filled up first.  Backward induction with such rows gives the best policy in the best plausible world,
 
     Q(x, a) = c(x, a) + min over p in C(x, a) of <p, key>,    V(x) = min_a Q(x, a),    V(x_L) = 0
 
-and with -1 at one state x as the only cost it gives how likely that state can be under a policy,
+and with -1 at one state x as the only cost it gives the largest probability of that state under a policy,
 
     u(x, a) = pi(a|x) max over P in C of Pr[x | P, pi],
 
-the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, and a heap where it must be filled in order.
+the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, plus a heap if it must be filled in order.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ from advmdp.projection.kernels.memory import Bounds
 
 
 def make_plan(sk: Skeleton, policy: FloatArray) -> Plan:
-    """With this array for the policy."""
+    """A plan that writes its policy into this array."""
     widest = int(np.diff(sk.transition_ptr).max())
     return Plan(policy, np.zeros(sk.num_states), _whole(sk), widest)
 
