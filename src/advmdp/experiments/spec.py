@@ -75,7 +75,7 @@ class FilePart(Part):
 
 
 class RandomWorld(Part):
-    """Rows from a Dirichlet distribution."""
+    """A random world: rows from a Dirichlet distribution."""
 
     kind: Literal["random"]
     layers: Annotated[tuple[Count, ...], Field(min_length=2)]
@@ -86,7 +86,7 @@ class RandomWorld(Part):
 
 
 class ExpandedWorld(FilePart):
-    """A problem with loops, unrolled in time: an .npz file with ``transition``, P[s, a, s'] or P[h, s, a, s']."""
+    """A problem with loops, unrolled in time: an .npz file with P[s, a, s'] or P[h, s, a, s'] as ``transition``."""
 
     kind: Literal["time-expanded"]
     file: str
@@ -106,7 +106,7 @@ def _one_of(known: Iterable[str]) -> AfterValidator:
 
 
 class ScenarioWorld(FilePart):
-    """A problem from practice, by name, with its parameters, and losses of its own."""
+    """A problem from practice, with losses of its own."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -120,7 +120,7 @@ class ScenarioWorld(FilePart):
 
 
 class GymnasiumWorld(Part):
-    """An environment of Gymnasium with a tabular model, so many steps of it, and losses from its rewards."""
+    """A Gymnasium environment with a tabular model; its rewards become losses."""
 
     kind: Literal["gymnasium"]
     id: str
@@ -140,13 +140,13 @@ class NoisyLosses(Part):
 
 
 class StochasticLosses(NoisyLosses):
-    """Independent draws."""
+    """Independent draws around fixed means."""
 
     kind: Literal["stochastic"]
 
 
 class SwitchingLosses(NoisyLosses):
-    """The good action of each state changes."""
+    """The good action of each state changes from time to time."""
 
     kind: Literal["switching"]
     period: Count
@@ -155,7 +155,7 @@ class SwitchingLosses(NoisyLosses):
 
 
 class SeasonalLosses(NoisyLosses):
-    """Means that come back."""
+    """Means that repeat, such as the days of a week."""
 
     kind: Literal["seasonal"]
     period: Count = 7
@@ -163,14 +163,14 @@ class SeasonalLosses(NoisyLosses):
 
 
 class DriftingLosses(NoisyLosses):
-    """Means that wander."""
+    """Means that move smoothly and do not repeat."""
 
     kind: Literal["drifting"]
     period: Count = 1000
 
 
 class AdaptiveLosses(NoisyLosses):
-    """An answer to what was played last."""
+    """Losses that react: the more likely an action was, the more it costs."""
 
     kind: Literal["adaptive"]
     strength: Share = 0.5
@@ -186,7 +186,7 @@ class ReplayLosses(FilePart):
 
 
 class OwnLosses(Part):
-    """Those that the world brings: a scenario's, or the rewards of an environment."""
+    """The losses of the world itself: a scenario's costs, or an environment's rewards."""
 
     kind: Literal["own"] = "own"
     seed: Seed | None = None
@@ -199,7 +199,7 @@ LossesSpec = Annotated[
 
 
 class OwnCriterion(Part):
-    """What fits the world's own losses; the total expected loss of all others."""
+    """The criterion of a scenario for its own losses; the total expected loss for all others."""
 
     kind: Literal["own"] = "own"
 
