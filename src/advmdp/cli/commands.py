@@ -68,12 +68,12 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="advmdp",
         usage="advmdp [OPTIONS] COMMAND ...",
-        description="Learning to act when costs change arbitrarily and the dynamics are unknown.",
-        epilog="For the options of a command and an example: advmdp COMMAND --help",
+        description="Learn to act when costs keep changing and you do not know how the world responds.",
+        epilog="Run advmdp COMMAND --help for the options of a command and an example.",
     )
     parser.add_argument("--version", action="version", version=f"advmdp {__version__}", help="Show the version.")
     for option, what in (
-        ("--install-completion", "Install completion for your shell: bash, zsh or fish."),
+        ("--install-completion", "Install tab completion for bash, zsh or fish."),
         ("--show-completion", "Print the completion script."),
     ):
         parser.add_argument(
@@ -102,7 +102,9 @@ class _Completion(argparse.Action):
 def _add_demo(parser: Parser) -> None:
     command = parser.add_command("demo", demo, "[OPTIONS]", "advmdp demo --episodes 500 --seed 3 --out /tmp/look")
     add = command.add_argument
-    add("--episodes", type=at_least(1), default=1000, metavar="N", help="How many episodes each player plays.")
+    add(
+        "--episodes", type=at_least(1), default=1000, metavar="N", help="The number of episodes that each player plays."
+    )
     add(
         "--seed",
         type=at_least(0),
@@ -114,7 +116,7 @@ def _add_demo(parser: Parser) -> None:
 
 
 def demo(episodes: int, seed: int, out: str) -> bool:
-    """Show what learners pay, on a real network and on five kinds of losses: tables and a report."""
+    """Compare learners on a real network and on losses of every kind; print tables and write a report."""
     from pathlib import Path
 
     from rich.console import Console
@@ -127,14 +129,16 @@ def demo(episodes: int, seed: int, out: str) -> bool:
 def _add_verify(parser: Parser) -> None:
     command = parser.add_command("verify", verify, "[OPTIONS]", "advmdp verify --episodes 20000 --runs 200")
     add = command.add_argument
-    most = "T of Theorems 5.1 to 5.3, and the maximum for other learners."
+    most = "The number of episodes for Theorems 5.1 to 5.3; a maximum for other learners."
     add("--episodes", type=at_least(5000), default=10**6, metavar="N", help=most)
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="How many runs to estimate a probability from.")
-    add("--seed", type=at_least(0), default=0, metavar="N", help="The seed of losses and trajectories.")
+    add(
+        "--runs", type=at_least(1), default=1000, metavar="N", help="The number of runs to estimate a probability from."
+    )
+    add("--seed", type=at_least(0), default=0, metavar="N", help="Fixes losses and trajectories; same seed, same rows.")
 
 
 def verify(episodes: int, runs: int, seed: int) -> bool:
-    """Check the paper's theorems and every learner's guarantee on live runs; exit code 1 if one fails."""
+    """Check the paper's theorems and every learner's guarantee on live runs; exit with 1 if one fails."""
     from rich.console import Console
 
     from advmdp.verify.paper import run
@@ -146,27 +150,27 @@ def _add_run(parser: Parser) -> None:
     usage = "SPEC --out FOLDER [OPTIONS]"
     example = "advmdp run spec.toml -o runs/first -j 2\nTo continue: advmdp run spec.toml -o runs/first --resume"
     add = parser.add_command("run", run, usage, example).add_argument
-    add("spec", metavar="SPEC", help="The experiment in TOML; 'advmdp list' shows its possible parts.")
+    add("spec", metavar="SPEC", help="The experiment, a TOML file; 'advmdp list' shows what it can contain.")
     add("-o", "--out", required=True, metavar="FOLDER", help="The folder for the results.")
     add(
         "-j", "--jobs", type=at_least(1), metavar="N",
-        help="How many runs to play at once; default 1, or as many as a cluster has cores.",
+        help="The number of runs at once; 1 by default, on a cluster one for each core.",
     )  # fmt: skip
-    add("--resume", action="store_true", help="Keep finished runs and continue the others.")
+    add("--resume", action="store_true", help="Keep finished runs and continue with the others.")
     add(
         "--engine", choices=ENGINES, default="local", metavar="ENGINE",
-        help="Where to play: in processes on this machine (local), or on a Ray cluster (ray).",
+        help="Where to run: processes on this machine (local), or a Ray cluster (ray).",
     )  # fmt: skip
-    add("--address", help="The address of a Ray cluster; without it, a local cluster is started.")
-    add("--fail-fast", action="store_true", help="Stop at the first run that fails.")
-    add("--dry-run", action="store_true", help="Show what would run, how long it takes, and the disk space needed.")
+    add("--address", help="The address of the Ray cluster; without it a local one is started.")
+    add("--fail-fast", action="store_true", help="Stop when the first run fails.")
+    add("--dry-run", action="store_true", help="Print what would run, with estimates of time and disk space.")
     add(
         "--checkpoint-every", type=at_least(0, float), default=20.0, metavar="SECONDS",
         help="Seconds between checkpoints of a run.",
     )  # fmt: skip
     add(
         "--allow-import", action="append", default=[], metavar="MODULE",
-        help="Let the spec use code from this module, which runs with your permissions. Repeatable.",
+        help="Allow the spec to use code from this module, which runs with your rights. May be repeated.",
     )  # fmt: skip
 
 
@@ -174,7 +178,7 @@ def run(
     spec: str, out: str, jobs: int | None, resume: bool, engine: str, address: str | None, fail_fast: bool,
     dry_run: bool, checkpoint_every: float, allow_import: list[str],
 ) -> bool:  # fmt: skip
-    """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
+    """Run an experiment: every learner in every world, for all losses, horizons and seeds."""
     from pathlib import Path
 
     from rich.console import Console
@@ -215,12 +219,12 @@ def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Eng
 
 def _add_report(parser: Parser) -> None:
     command = parser.add_command("report", report, "FOLDER [OPTIONS]", "advmdp report runs/first -o first.html")
-    command.add_argument("folder", metavar="FOLDER", help="The folder of an experiment ('advmdp run --out').")
-    command.add_argument("-o", "--out", metavar="FILE", help="The file to write; default report.html in the folder.")
+    command.add_argument("folder", metavar="FOLDER", help="The folder that 'advmdp run' wrote.")
+    command.add_argument("-o", "--out", metavar="FILE", help="The file to write; report.html in the folder by default.")
 
 
 def report(folder: str, out: str | None) -> bool:
-    """Write a report as one HTML file: who paid least and how certain that is, curves, certificates, the spec."""
+    """Write the report of an experiment: one HTML file with the ranking, curves, and how to reproduce them."""
     from pathlib import Path
 
     from rich.console import Console
@@ -240,7 +244,7 @@ def _add_list(parser: Parser) -> None:
 
 
 def list_(what: str | None) -> bool:
-    """List what an experiment can use: learners, worlds, scenarios, losses and criteria."""
+    """List learners, worlds, scenarios, losses and criteria, with one line each."""
     from rich.console import Console
 
     from advmdp.experiments import catalogue

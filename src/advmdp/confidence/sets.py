@@ -59,24 +59,91 @@ class RowSet(ABC):
 
     @abstractmethod
     def bounds(self, sk: Skeleton) -> RowSets:
-        """The set as kernels read it, checked against the skeleton."""
+        """Check the set against a skeleton, and prepare it for the kernels.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        RowSets
+            What the kernels read.
+
+        Raises
+        ------
+        InputError
+            If an array does not fit, or if the set of a pair is empty.
+        """
 
     @abstractmethod
     def some(self, sk: Skeleton) -> FloatArray:
-        """Some row of the set for every pair, for use where nothing else determines the row."""
+        """Choose some row of the set for every pair.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows, over transitions.
+        """
 
     @abstractmethod
     def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
-        """Move ``rows``, which may be slightly outside the set or not quite distributions, into the set."""
+        """Move rows that are close to the set into it.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        rows
+            Rows, over transitions, that are almost distributions and almost in the set.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows of the set close to them.
+        """
 
     @abstractmethod
     def radii(self, sk: Skeleton) -> FloatArray:
-        """For each pair, the largest L1 distance of a row from the centre of the set: 0 a point, 2 no constraint."""
+        """Compute the largest distance of a row from the middle of the set, in L1 norm, for each pair.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        numpy.ndarray
+            One radius for each pair: 0 is a single row, 2 no constraint.
+        """
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class L1Ball(RowSet):
-    """Rows within ``radius[p]`` of ``center``, in L1 norm: the paper's confidence set (3)."""
+    """Rows within a distance of a centre, in L1 norm: the confidence set (3) of the paper.
+
+    Parameters
+    ----------
+    center
+        The centre of each row, over transitions. A row of zeros, for a pair never visited, means no constraint.
+    radius
+        The radius of each pair. From 2 on there is no constraint; 0 is a single row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> am.L1Ball(mdp.transition, np.full(mdp.skeleton.num_pairs, 0.1))
+    L1Ball(center of 12, radius of 8)
+    """
 
     center: FloatArray
     radius: FloatArray
@@ -120,7 +187,23 @@ class L1Ball(RowSet):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(RowSet):
-    """Rows between ``lower`` and ``upper``, entry by entry."""
+    """Rows between a lower and an upper bound, entry by entry.
+
+    Parameters
+    ----------
+    lower
+        The smallest probability of each transition.
+    upper
+        The largest probability of each transition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 3, 1], actions=2)
+    >>> am.Box(np.zeros(sk.num_transitions), np.ones(sk.num_transitions))  # no constraint
+    Box(lower of 12, upper of 12)
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -171,13 +254,24 @@ class Box(RowSet):
         return np.clip(moved, self.lower, upper)
 
     def radii(self, sk: Skeleton) -> FloatArray:
-        """Half the sum of the widths, the most that the bounds allow."""
         return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Point(RowSet):
-    """Known dynamics: every row is the one given."""
+    """Known dynamics: a single row for each pair.
+
+    Parameters
+    ----------
+    transition
+        The probability of each transition.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.Point(am.MDP.random([1, 3, 1], actions=2, seed=0).transition)
+    Point(transition of 12)
+    """
 
     transition: FloatArray
 

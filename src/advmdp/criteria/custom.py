@@ -49,10 +49,30 @@ class Written(Criterion):
 
 
 class FunctionCriterion(Written):
-    """f(q; l) as two functions: ``value(q, loss)`` and ``subgradient(q, loss)``.  That f is convex is taken on trust.
+    """A criterion made of two Python functions.
 
-    ``lipschitz`` is F, a number or a function of the skeleton.  :func:`advmdp.testing.check_criterion` puts all three
-    to the test.
+    The functions are trusted to be a convex function and its subgradient; :func:`advmdp.testing.check_criterion` checks
+    them.
+
+    Parameters
+    ----------
+    value
+        ``value(q, loss)`` returns a number.
+    subgradient
+        ``subgradient(q, loss)`` returns a vector over transitions.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> squared = am.FunctionCriterion(
+    ...     value=lambda q, loss: (q @ loss) ** 2,
+    ...     subgradient=lambda q, loss: 2 * (q @ loss) * loss,
+    ...     lipschitz=lambda sk: 2.0 * sk.num_steps,
+    ... )
+    >>> am.testing.check_criterion(squared)
     """
 
     def __init__(self, *, value: Of, subgradient: Of, lipschitz: Bound) -> None:
@@ -70,10 +90,35 @@ class FunctionCriterion(Written):
 
 
 class Composite(Written):
-    """g({<q, h_j(l)>}_j), Lemma 3.2: z = sum_j y_j h_j(l) with y a subgradient of g at (<q, h_j(l)>)_j.
+    """A criterion of the form of Lemma 3.2: a convex function g of linear functions <q, h_j(loss)>.
 
-    ``g`` maps an array (m,) to a number and is convex, ``gradient`` maps it to the y of shape (m,), each function of
-    ``h`` maps a loss, as it was given, to a vector (n,).  ``lipschitz`` is F, a number or a function of the skeleton.
+    Parameters
+    ----------
+    g
+        A convex function of an array (m,).
+    gradient
+        A subgradient of g, of shape (m,), at an array (m,).
+    h
+        m functions; each maps a loss to a vector over transitions.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Raises
+    ------
+    InputError
+        If ``h`` is empty, or if something is not a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> squared = am.Composite(
+    ...     g=lambda v: v[0] ** 2,
+    ...     gradient=lambda v: 2 * v,
+    ...     h=[lambda loss: loss],
+    ...     lipschitz=lambda sk: 2.0 * sk.num_steps,
+    ... )
+    >>> am.testing.check_criterion(squared)
     """
 
     def __init__(
@@ -116,12 +161,30 @@ class Formula(NamedTuple):
 
 
 class CvxpyCriterion(Written):
-    """f(q; l) as an expression of CVXPY, accepted only if CVXPY's rules (DCP) prove it convex in q.
+    """A criterion written as a CVXPY expression.
 
-    ``build(q, loss)`` makes it of a variable q >= 0 of shape (n,) and a parameter >= 0 of shape (n,), or (n, d) with
-    ``dimensions=d``.  Value and subgradient are the expression's own, so q and losses below 0 (which q may be by
-    rounding) are taken as 0 and refused.  Where CVXPY knows no subgradient, as of a power 1.5 at 0, there is an error.
-    Needs the extra ``advmdp[cvx]``; meant for trying things out: an evaluation takes milliseconds, and one at a time.
+    CVXPY's rules (DCP) must prove that the expression is convex in q. Each evaluation takes milliseconds, so this is
+    for trying things out. It needs the extra ``cvx``. Small negative entries of q, which rounding causes, count as 0.
+    An error is raised where CVXPY has no subgradient, such as the power 1.5 at 0.
+
+    Parameters
+    ----------
+    build
+        ``build(q, loss)`` returns the expression, for a non-negative variable q of shape (n,) and a non-negative
+        parameter loss of shape (n,), or (n, d).
+    dimensions
+        The number d of losses at once; one loss of shape (n,) by default.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import advmdp as am
+    >>> squared = am.CvxpyCriterion(lambda q, loss: cp.square(loss @ q), lipschitz=lambda sk: 2.0 * sk.num_steps)
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> round(squared.value(sk, [0.5, 0.5], [1.0, 0.0]), 6)
+    0.25
     """
 
     def __init__(

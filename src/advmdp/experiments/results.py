@@ -80,10 +80,28 @@ class Played(Protocol):
 
 
 class Results:
-    """The store of an experiment, read.
+    """The results of an experiment, as Polars frames.
 
-    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``paid``, ``above``, ``regret``, ``table``,
-    ``comparisons`` what follows from it.  All are Polars frames.
+    ``runs``, ``curves`` and ``missing`` say what is there; ``paid``, ``above``, ``regret``, ``table`` and
+    ``comparisons`` summarise it over seeds. Intervals are percentile bootstrap intervals over seeds, and are empty
+    for a single seed.
+
+    Parameters
+    ----------
+    root
+        The folder that ``advmdp run`` wrote.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = [am.losses.Stochastic(mdp.skeleton, seed=seed) for seed in range(3)]
+    >>> games = {
+    ...     name: [am.play(mdp, one, am.make_learner(name, mdp), episodes=200, seed=one.seed) for one in losses]
+    ...     for name in ("SelfTuning", "Uniform")
+    ... }
+    >>> am.Results.of_games(games).table()["label"].to_list()
+    ['SelfTuning', 'Uniform']
     """
 
     def __init__(self, root: str | PathLike[str]) -> None:
@@ -106,10 +124,27 @@ class Results:
 
     @classmethod
     def of_games(cls, games: Mapping[str, Sequence[Played]], world: str = "this", losses: str = "these") -> "Results":
-        """Games that were played in one world against one kind of losses, by label, one for each seed.
+        """Collect games that were played in one world against one kind of losses.
 
-        They may also be accounts of other people's agents (:mod:`advmdp.integrations.gymnasium`).  ``world`` and
-        ``losses`` are what the setting is called.
+        Parameters
+        ----------
+        games
+            For each label, a list of games with one for each seed. They may also be accounts of other agents, see
+            ``advmdp.integrations.gymnasium``.
+        world
+            The name of the world in tables.
+        losses
+            The name of the losses in tables.
+
+        Returns
+        -------
+        Results
+            The same tables and figures as for an experiment.
+
+        Raises
+        ------
+        InputError
+            If the games cannot be compared.
         """
         found = object.__new__(cls)
         found.root, found.name, found.spec = Path(), "games", {}
@@ -133,16 +168,26 @@ class Results:
         return found
 
     def folder(self, name: str) -> Path:
-        """Where the files of a run are."""
+        """Find the files of a run.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        pathlib.Path
+            The folder.
+        """
         return self.root / RUNS / name
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """A row for each finished run and mark: what the run is, and the account up to that episode.
+        """A row for each finished run and mark: the run, and its account up to that episode.
 
-        ``bound`` is empty where the learner guarantees nothing, ``radius`` where it has no confidence sets.  ``paid``
-        is the loss in the units of the problem.  Weights of SelfTuning and whatever else learners mark are columns,
-        empty for the others.
+        ``paid`` is the loss in the units of the problem. ``bound`` is empty for learners without a guarantee,
+        ``radius`` for learners without confidence sets. What learners mark themselves is in further columns.
         """
         there = self._entries.filter(state="finished")
         if there.is_empty():
@@ -182,7 +227,7 @@ class Results:
 
     @property
     def weights(self) -> list[str]:
-        """The columns of ``curves`` that are the weights of a mixture's experts."""
+        """The columns of ``curves`` that hold the weights of a mixture's experts."""
         return [name for name in self.curves.columns if name.startswith(WEIGHT)]
 
     def _check_marks(self, there: pl.DataFrame, found: pl.DataFrame) -> None:
@@ -195,28 +240,45 @@ class Results:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each finished run: what it is, and the account of the whole game."""
+        """A row for each finished run: the run, and its account of the whole game."""
         return self.curves.filter(pl.col("episode") == pl.col("horizon")).drop("episode")
 
     @cached_property
     def missing(self) -> pl.DataFrame:
-        """The runs of the spec that are not finished: ``state`` says how far they came, ``why`` what went wrong."""
+        """The runs that are not finished: ``state`` says how far they got, ``why`` what went wrong."""
         rest = self._entries.filter(pl.col("state") != "finished")
         why = pl.Series("why", [_last_words(self.folder(name)) for name in rest["folder"]], pl.String)
         return rest.select(*WHICH, "state", "folder").with_columns(why)
 
     @cached_property
     def settings(self) -> pl.DataFrame:
-        """World, losses and horizon: what learners can be compared in, in the order of the spec."""
+        """World, losses and horizon: the settings in which learners can be compared, in the order of the spec."""
         return self._entries.select(SETTING).unique(maintain_order=True)
 
     @property
     def labels(self) -> list[str]:
-        """What the learners are called, in the order of the spec."""
+        """The labels of the learners, in the order of the spec."""
         return self._entries["label"].unique(maintain_order=True).to_list()
 
     def only(self, **chosen: Any) -> "Results":
-        """The part where ``label``, ``world``, ``losses``, ``horizon``... are what is said, or one of a list."""
+        """Select runs.
+
+        Parameters
+        ----------
+        **chosen
+            A value, or a list of values, for any of ``label``, ``learner``, ``world``, ``losses``, ``horizon`` and
+            ``seed``.
+
+        Returns
+        -------
+        Results
+            The part that matches.
+
+        Raises
+        ------
+        InputError
+            If a column is unknown, or if nothing matches.
+        """
         part = object.__new__(Results)
         part.__dict__.update({name: self.__dict__[name] for name in PARTS})
         for column, value in chosen.items():
@@ -232,14 +294,45 @@ class Results:
     def paid(
         self, level: float = 0.95, resamples: int = 2000, seed: int = 0, *, each: bool = False
     ) -> pl.DataFrame:  # fmt: skip
-        """What was paid up to each mark, the mean over seeds and its interval; with ``each``, an episode."""
+        """Average what was paid up to each mark, over seeds.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+        each
+            Whether to divide by the number of episodes.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
+        """
         found = self.regret(level, resamples, seed, of="paid")
         return found.with_columns(pl.col("mean", "low", "high") / pl.col("episode")) if each else found
 
     def above(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """What was paid up to each mark above ``best``, the learner that paid least in the end, seed by seed.
+        """Average what was paid above the best learner, seed by seed.
 
-        Seeds that only one of the two has do not count.
+        The best learner is the one that paid least in the end. Seeds that only one of the two has are ignored.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
         """
         draws, rows = _Draws(level, resamples, seed), []
         best = {key: part["label"][0] for key, part in self.table(level, 1).group_by(SETTING, maintain_order=True)}
@@ -258,10 +351,31 @@ class Results:
         return _frames(rows, ["label", *SETTING, "best", "episode", "mean", "low", "high", "seeds"])
 
     def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame:
-        """The mean over seeds at each mark, and its interval; ``of`` another column of the curves if said.
+        """Average the regret at each mark, over seeds.
 
-        Regret is what was paid above the best fixed policy on the same losses: :meth:`paid` and :meth:`above` are the
-        ones to compare learners by.
+        Regret compares with the best fixed policy on the same losses. To compare learners, use :meth:`paid` or
+        :meth:`above`.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+        of
+            Another column of the curves to average.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
         """
         known = [*CURVES, "paid", *_marked(self.curves)]
         if of not in known:
@@ -276,10 +390,22 @@ class Results:
         return _frames(rows, ["label", *SETTING, "episode", "mean", "low", "high", "seeds"])
 
     def table(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """The end of the games: a row for each setting and learner, who paid least first.
+        """Summarise whole games: a row for each setting and learner, the cheapest first.
 
-        ``paid`` has its interval in ``paid_low`` and ``paid_high``, ``regret`` in ``low`` and ``high``; ``loss`` is
-        what was paid in losses of the game, whatever ``unit`` is.
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``paid`` with its interval ``paid_low`` to ``paid_high``, ``regret`` with ``low`` to ``high``, and
+            ``loss``, what was paid in losses rather than in the units of the problem.
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in in_units(self.runs).group_by([*SETTING, "label"], maintain_order=True):
@@ -295,11 +421,22 @@ class Results:
         return found.join(places, on=SETTING, maintain_order="left").sort("place", "paid").drop("place")
 
     def comparisons(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """Learners two by two, over the seeds that both have.
+        """Compare learners in pairs, over the seeds that both have.
 
-        ``difference`` is what ``label`` paid minus what ``other`` paid, the mean over seeds: below zero, ``label`` paid
-        less.  ``won`` is the share of seeds on which it did, a tie counting half.  Where losses do not react, the
-        difference in regret is the same.
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``difference`` is what ``label`` paid minus what ``other`` paid: negative if ``label`` paid less. ``won``
+            is the share of seeds on which it paid less; a tie counts half.
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
@@ -317,7 +454,23 @@ class Results:
         return _frames(rows, [*SETTING, "label", "other", "seeds", "difference", "low", "high", "won"])
 
     def manifest(self, name: str) -> dict[str, Any]:
-        """What a finished run says of itself, by the name of its folder."""
+        """Read what a finished run records about itself.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        dict
+            Inputs, versions and results.
+
+        Raises
+        ------
+        InputError
+            If the run is not finished or its file is damaged.
+        """
         if name not in self._manifests:
             path = self.folder(name) / MANIFEST
             found = read_table(path)
@@ -327,7 +480,18 @@ class Results:
         return self._manifests[name]
 
     def flow(self, name: str) -> pl.DataFrame | None:
-        """The occupancy measures of a finished run; None for a world too large to have them written out."""
+        """Read the occupancy measures of a finished run.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        polars.DataFrame or None
+            None if the world was too large to record them.
+        """
         about = self.manifest(name)
         there = FLOW in about["files"] if "files" in about else (self.folder(name) / FLOW).exists()
         return _read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None

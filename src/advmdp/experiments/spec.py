@@ -76,7 +76,7 @@ class FilePart(Part):
 
 
 class RandomWorld(Part):
-    """Rows from a Dirichlet distribution."""
+    """A random world: rows from a Dirichlet distribution."""
 
     kind: Literal["random"]
     layers: Annotated[tuple[Count, ...], Field(min_length=2)]
@@ -87,7 +87,7 @@ class RandomWorld(Part):
 
 
 class ExpandedWorld(FilePart):
-    """A problem with loops, unrolled in time: an .npz file with ``transition``, P[s, a, s'] or P[h, s, a, s']."""
+    """A problem with loops, unrolled in time: an .npz file with P[s, a, s'] or P[h, s, a, s'] as ``transition``."""
 
     kind: Literal["time-expanded"]
     file: str
@@ -107,7 +107,7 @@ def _one_of(known: Iterable[str]) -> AfterValidator:
 
 
 class ScenarioWorld(FilePart):
-    """A real problem, by name, with its parameters and its own losses."""
+    """A problem from practice, with losses of its own."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -121,7 +121,7 @@ class ScenarioWorld(FilePart):
 
 
 class GymnasiumWorld(Part):
-    """A Gymnasium environment with a tabular model, for a number of steps, with its rewards as losses."""
+    """A Gymnasium environment with a tabular model; its rewards become losses."""
 
     kind: Literal["gymnasium"]
     id: str
@@ -141,13 +141,13 @@ class NoisyLosses(Part):
 
 
 class StochasticLosses(NoisyLosses):
-    """Independent noise around fixed means."""
+    """Independent draws around fixed means."""
 
     kind: Literal["stochastic"]
 
 
 class SwitchingLosses(NoisyLosses):
-    """The good action of each state changes every period."""
+    """The good action of each state changes from time to time."""
 
     kind: Literal["switching"]
     period: Count
@@ -156,7 +156,7 @@ class SwitchingLosses(NoisyLosses):
 
 
 class SeasonalLosses(NoisyLosses):
-    """Means that repeat every period."""
+    """Means that repeat, such as the days of a week."""
 
     kind: Literal["seasonal"]
     period: Count = 7
@@ -164,14 +164,14 @@ class SeasonalLosses(NoisyLosses):
 
 
 class DriftingLosses(NoisyLosses):
-    """Means that drift smoothly."""
+    """Means that move smoothly and do not repeat."""
 
     kind: Literal["drifting"]
     period: Count = 1000
 
 
 class AdaptiveLosses(NoisyLosses):
-    """Losses that react: an action costs more the more likely it was played lately."""
+    """Losses that react: the more likely an action was, the more it costs."""
 
     kind: Literal["adaptive"]
     strength: Share = 0.5
@@ -187,7 +187,7 @@ class ReplayLosses(FilePart):
 
 
 class OwnLosses(Part):
-    """The losses of the world itself: a scenario's, or the rewards of an environment."""
+    """The losses of the world itself: a scenario's costs, or an environment's rewards."""
 
     kind: Literal["own"] = "own"
     seed: Seed | None = None
@@ -200,7 +200,7 @@ LossesSpec = Annotated[
 
 
 class OwnCriterion(Part):
-    """The scenario's own criterion for its own losses, otherwise the total expected loss."""
+    """The criterion of a scenario for its own losses; the total expected loss for all others."""
 
     kind: Literal["own"] = "own"
 

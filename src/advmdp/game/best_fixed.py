@@ -28,7 +28,36 @@ TRUE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class BestFixedPolicy:
-    """The fixed policy that pays least, of those that were searched, when the losses answer to it."""
+    """The best fixed policy that was found when the losses react to it.
+
+    :meth:`Game.best_fixed_policy` returns it.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    paid
+        What it pays in the whole game.
+    lower
+        No fixed policy pays less than this; -inf if nothing is proven.
+    total_loss
+        What the learner paid.
+    episodes
+        The number of episodes.
+    searched
+        How it was found.
+    replays
+        The number of games that the search played.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> best = game.best_fixed_policy()
+    >>> bool(best.regret == game.total_loss - best.paid)
+    True
+    """
 
     policy: FloatArray
     paid: float
@@ -45,17 +74,17 @@ class BestFixedPolicy:
 
     @property
     def regret(self) -> float:
-        """The policy regret against this policy."""
+        """The policy regret against this policy: what the learner paid minus what the policy pays."""
         return self.total_loss - self.paid
 
     @property
     def regret_at_most(self) -> float:
-        """No fixed policy has a larger policy regret; infinite where nothing is proven."""
+        """An upper bound on the policy regret against any fixed policy; infinite if nothing is proven."""
         return self.total_loss - self.lower
 
     @property
     def gap(self) -> float:
-        """(paid - lower) / paid: no fixed policy pays less by a larger fraction; infinite where nothing is proven."""
+        """(paid - lower) / paid: no fixed policy pays less by a larger fraction; infinite if nothing is proven."""
         return relative_gap(self.paid, self.lower, self.episodes)
 
     def __repr__(self) -> str:

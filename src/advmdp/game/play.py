@@ -45,24 +45,65 @@ def play(
     feedback: Feedback | None = None,
     dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
-    """Play ``episodes`` episodes and account for them exactly.
+    """Play a learner against losses in a world, and account for every episode exactly.
 
-    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal; a
-    function is called with the number of episodes played, from time to time.
+    The learner gets what its class declares: the whole loss or the losses along its path, the dynamics or the
+    skeleton. It is changed by playing. Where the learner, the criterion and the losses allow it, blocks of episodes
+    run in compiled code, with the same result to the bit.
 
-    The learner is shown what it declares to need: the whole loss or that along its path, the dynamics or the skeleton.
-    ``feedback`` and ``dynamics`` say what this game grants, and then a learner that needs more is refused.
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        The losses, one for each episode.
+    learner
+        A learner that was made for this skeleton and has not played yet.
+    episodes
+        The number of episodes.
+    seed
+        Fixes the trajectories.
+    progress
+        Whether to show a progress bar on a terminal; or a function that is called with the number of episodes played.
+    criterion
+        What is accounted for; by default, what the learner optimises.
+    checkpoint
+        A file in which the game is saved from time to time and when it is interrupted. The same call resumes from it,
+        with the result of a game that never stopped. To continue a finished game, pass a larger ``episodes``.
+    checkpoint_seconds
+        The time between checkpoints.
+    comparator_gap
+        The relative gap to which the best fixed policy is searched, for criteria other than the total loss.
+    comparator_at
+        "marks" computes the regret at all marks of the curve; "end" only for the whole game.
+    switches
+        A number, or several. For each number S, the curve gets a column ``regret_switches_S``: the regret against the
+        best sequence of policies with at most S switches. For the total loss, and losses that do not react.
+    feedback
+        The feedback that this game grants, "full" or "bandit". A learner that needs more is refused.
+    dynamics
+        Whether this game tells the dynamics, "known" or "unknown". A learner that needs more is refused.
 
-    With ``checkpoint``, a file, the game is saved every ``checkpoint_seconds`` and when it is interrupted (Ctrl-C), and
-    the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
-    on.  A file that is damaged, or of another game, is refused (:class:`advmdp.CheckpointError`).  The learner is
-    handed over as it was made and is moved on by playing.
+    Returns
+    -------
+    Game
+        What was paid, the regret, and the curve of both.
 
-    The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
-    ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
+    Raises
+    ------
+    InputError
+        If the parts do not fit together.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another game.
 
-    ``switches``, a number S or several, adds the regret against the best sequence of policies that switches at most S
-    times, exact, as the columns ``regret_switches_S`` of the curve: for the total loss, and losses that do not react.
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=100, seed=1)
+    >>> game = am.play(mdp, losses, am.SelfTuning(mdp.skeleton), episodes=500, seed=2)
+    >>> game.total_loss < 0.5 * 500 * mdp.skeleton.num_steps
+    True
     """
     if comparator_at not in ("marks", "end"):
         raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")

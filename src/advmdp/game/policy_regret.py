@@ -59,7 +59,34 @@ class FixedPolicy(Uniform):
 
 @dataclass(frozen=True, eq=False)
 class PolicyRegret:
-    """What fixed policies would have paid in a game, had each been played from the first episode on."""
+    """What fixed policies would have paid in a game, each played from the first episode on.
+
+    :meth:`Game.policy_regret` returns it.
+
+    Attributes
+    ----------
+    learner
+        The name of the learner.
+    episodes
+        The number of episodes.
+    total_loss
+        What the learner paid.
+    names
+        The names of the policies.
+    policies
+        The policies, (number of policies, num_pairs).
+    paid
+        What each policy pays.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+    >>> game = am.play(mdp, am.losses.Adaptive(mdp.skeleton), am.ReplayLast(mdp.skeleton), episodes=100)
+    >>> against = game.policy_regret({"at random": am.uniform_policy(mdp.skeleton)})
+    >>> against.best
+    'at random'
+    """
 
     learner: str
     episodes: int
@@ -73,7 +100,7 @@ class PolicyRegret:
 
     @property
     def regret(self) -> float:
-        """What the learner paid beyond the best of these policies: below 0 where it paid less than all of them."""
+        """What the learner paid above the best of these policies; negative if it paid less than all of them."""
         return self.total_loss - float(self.paid.min())
 
     @property
@@ -83,7 +110,7 @@ class PolicyRegret:
 
     @property
     def table(self) -> "pl.DataFrame":
-        """A row for each policy: its name, what it pays, and the regret against it."""
+        """A Polars frame with a row for each policy: its name, what it pays, and the regret against it."""
         import polars as pl
 
         return pl.DataFrame({"policy": self.names, "paid": self.paid, "regret": self.total_loss - self.paid})

@@ -146,7 +146,9 @@ LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_o
 
 
 class SelfTuning(ProjectedLearner[Pool]):
-    """Experts inside one confidence set, mixed by AdaHedge; nothing needs to be chosen.
+    """A mixture of experts inside one confidence set, with nothing to tune.
+
+    AdaHedge weighs the experts: UC-O-REPS, and soft responses to all, smoothed, last, seasonal and periodic losses.
 
     Parameters
     ----------
@@ -155,24 +157,23 @@ class SelfTuning(ProjectedLearner[Pool]):
     horizon
         The number of episodes, if it is known. Only the guarantee uses it.
     criterion
-        What is to be small; the total loss by default.
+        What it makes small; the total loss by default.
     delta
         The guarantee holds with probability 1 - 2 delta.
     guarantee
-        True selects the confidence set "weissman", for which :meth:`bound` holds. By default the set is "pointwise": it
-        covers most rows of P, not all at once, and learns faster, but no theorem holds.
+        True selects the confidence set "weissman", for which :meth:`Learner.bound` holds. By default the set is
+        "pointwise": it covers most rows of P, not all at once, and learns faster, but no theorem applies.
     periods
-        The losses may repeat after so many episodes: 7 for the days of a week.
+        Periods after which the losses may repeat: 7 for the days of a week.
     kinds
-        An integer label for each pair (x, a). Estimates of pairs with the same label shrink towards what they have in
-        common.
+        A label for each pair. Estimates of pairs with the same label shrink towards each other.
     rules
-        Policies of your own, by name: what is done today, for example. Each joins the pool, so the mixture is never far
+        Policies of your own, by name, such as what is done today. Each becomes an expert, so the mixture is never far
         behind it. :meth:`set_rule` changes one between episodes.
     experts
-        The names of the experts to use; all of them by default.
+        The names of the experts to use; all by default.
     threads
-        How many project the experts side by side. They change only the time, and are not saved.
+        How many threads project the experts side by side; they change no result.
 
     Examples
     --------
@@ -259,9 +260,19 @@ class SelfTuning(ProjectedLearner[Pool]):
         return owned(self._memory.sums[0])
 
     def hint(self, loss: ArrayLike) -> None:
-        """Take a forecast of the loss of the coming episode into account; one more expert responds to it.
+        """Give a forecast of the next loss; one more expert responds to it.
 
-        It counts in this episode only. A useless forecast soon has no weight.
+        The forecast counts in the next episode only. A useless one soon has no weight.
+
+        Parameters
+        ----------
+        loss
+            The forecast, over transitions.
+
+        Raises
+        ------
+        InputError
+            If there is no expert called "hint", or if the forecast is not a loss.
         """
         if "hint" not in self.experts:
             raise InputError("hint", "a forecast", f"an expert called 'hint' among {', '.join(self.experts)}")
@@ -271,7 +282,20 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.take_hint(Dynamics(self.skeleton), losses.ravel(), self.episode))
 
     def set_rule(self, name: str, policy: ArrayLike) -> None:
-        """Change the policy of a rule of your own, from the coming episode on."""
+        """Change the policy of one of your rules, from the next episode on.
+
+        Parameters
+        ----------
+        name
+            The name of the rule.
+        policy
+            One probability for each pair.
+
+        Raises
+        ------
+        InputError
+            If there is no such rule, or if it is not a policy.
+        """
         if name not in self.rules:
             raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: rules= names them'}")
         number = list(self.rules).index(name)

@@ -14,14 +14,33 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Adaptive(Noisy):
-    """Punishes what the learner prefers: the more likely it was to take an action, the more that action costs now.
+    """Losses that react: the more likely the learner was to take an action, the more it costs.
 
-    With p_t(x, a) the mean of the last ``memory`` policies before t (uniform before the first episode), the mean is
+    With p_t(x, a) the mean of the last ``memory`` policies before episode t, the mean loss of a pair is (1 -
+    strength) base(x, a) + strength p_t(x, a). The base is uniform for each pair. The policy of the episode itself is
+    never used.
 
-        m_t(x, a) = (1 - strength) * base(x, a) + strength * p_t(x, a),        base drawn uniformly for each pair.
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    seed
+        Fixes the base and the noise.
+    strength
+        How strongly it reacts, from 0 to 1.
+    memory
+        How many of the last policies count.
+    noise
+        The size of the noise, from 0 to 1.
+    dimensions
+        The number d of losses at once; one by default.
 
-    It never sees the policy of the episode itself.  ``at`` and ``block`` read the policies from what they are handed:
-    ``policies[s]`` is the policy played in episode s, for the last ``memory`` before each episode asked for.
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> losses = am.losses.Adaptive(am.Skeleton.dense([1, 1], actions=2), strength=1.0, noise=0.0)
+    >>> losses.at(1, policies=[[0.9, 0.1]])
+    array([0.9, 0.1])
     """
 
     def __init__(

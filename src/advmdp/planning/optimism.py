@@ -49,9 +49,41 @@ def _whole(sk: Skeleton) -> NDArray[np.bool_]:
 def optimistic_response(
     sk: Skeleton, loss: ArrayLike, row_set: RowSet, span: float = np.inf
 ) -> tuple[FloatArray, FloatArray]:
-    """The policy that is best in the best world whose rows lie in the set, and V over states; ties go to the first.
+    """Find the best policy in the most favourable world whose rows lie in a set.
 
-    With ``span`` no value of a layer is more than that below the largest (see :mod:`advmdp.learners.regal`).
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    loss
+        A loss over transitions.
+    row_set
+        Where the rows may lie.
+    span
+        The values of a layer are kept within this of the largest one; no limit by default.
+
+    Returns
+    -------
+    policy : numpy.ndarray
+        A deterministic policy. Ties go to the first action.
+    values : numpy.ndarray
+        The optimistic expected loss from each state to the end.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> loss = am.losses.Stochastic(mdp.skeleton).at(0)
+    >>> rows = am.L1Ball(mdp.transition, np.full(mdp.skeleton.num_pairs, 0.2))
+    >>> policy, values = am.optimistic_response(mdp.skeleton, loss, rows)
+    >>> bool(values[0] <= am.best_response(mdp, loss)[1])
+    True
     """
     expect(Skeleton, sk, "skeleton")
     losses = exact_floats(loss, "loss", (sk.num_transitions,))
@@ -66,7 +98,30 @@ def optimistic_response(
 
 
 def upper_occupancy(sk: Skeleton, policy: ArrayLike, row_set: RowSet) -> FloatArray:
-    """u(x, a), the largest probability of each pair under the policy over all worlds whose rows lie in the set."""
+    """Compute the largest probability of visiting each pair, over all worlds whose rows lie in a set.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    policy
+        One probability for each pair.
+    row_set
+        Where the rows may lie.
+
+    Returns
+    -------
+    numpy.ndarray
+        One probability for each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 2, 1], actions=1)
+    >>> am.upper_occupancy(sk, am.uniform_policy(sk), am.Box(np.zeros(4), np.ones(4)))
+    array([1., 1., 1.])
+    """
     expect(Skeleton, sk, "skeleton")
     pi, world, sets = np.array(checked_policy(sk, policy)), Dynamics(sk), _bounds(sk, row_set)
     plan = make_plan(sk, pi)

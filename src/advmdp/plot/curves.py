@@ -61,11 +61,35 @@ def paid(
     zoom: bool = True,
     level: float = 0.95,
 ) -> "Axes":
-    """What each learner paid, in the units of the problem, with its band over seeds.
+    """Plot what each learner paid, in the units of the problem, with bands over seeds.
 
-    The curves are what was paid above the learner that paid least in the end, seed by seed: a learner whose curve falls
-    is catching up. With ``each`` they are what an episode cost on average so far. With ``zoom`` the axis ends
-    above the best two or three, and the legend says of the others what they paid.
+    By default curves show what was paid above the learner that paid least in the end, seed by seed: a falling curve is
+    catching up.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    each
+        Whether to plot the average cost of an episode so far instead.
+    zoom
+        Whether the axis ends above the best two or three learners; the legend then says what the others paid.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.paid(am.Results.of_games({"at random": [game]}))
     """
     axes = bare_axes(ax, "linear", "", one_setting(results))
     lines = results.paid(level, each=True) if each else results.above(level)
@@ -114,15 +138,37 @@ def regret(
     slope: bool = True,
     bound: bool | None = None,
 ) -> "Axes":
-    """Mean regret of each learner with its band over seeds.
+    """Plot the mean regret of each learner, with bands over seeds.
 
-    Regret is what a learner paid above the best fixed policy on the losses that it met.
-    Where losses react to the player, these are other losses for each learner: compare learners by :func:`paid`.
+    Regret is what a learner paid above the best fixed policy on the losses that it met. If the losses react, each
+    learner met other losses: compare learners by :func:`paid` then.
 
-    ``slope`` adds a curve that grows as sqrt(T) and ends where the best learner with a regret above 0 does: on
-    logarithmic axes it is a line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where
-    they do: the paper's is for the horizon only, hence a point.  It is far above what happens, so unless asked for it
-    is left to logarithmic axes.
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    scale
+        "linear" or "log".
+    level
+        The level of the bands.
+    slope
+        Whether to add a guide that grows like sqrt(T).
+    bound
+        Whether to add the learners' bounds; by default on logarithmic axes only.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.regret(am.Results.of_games({"at random": [game]}))
     """
     axes = bare_axes(ax, scale, "regret", one_setting(results))
     lines = results.regret(level)
@@ -137,7 +183,32 @@ def regret(
 
 
 def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear", level: float = 0.95) -> "Axes":
-    """R^APP (dashed) and R^ON (solid), which sum to the regret; of learners that know the dynamics, R^APP is 0."""
+    """Plot the two parts of the regret: R^APP dashed, for unknown dynamics, and R^ON solid, for unknown losses.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    scale
+        "linear" or "log".
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.parts(am.Results.of_games({"UC-O-REPS": [game]}))
+    """
     axes = bare_axes(ax, scale, "part of the regret", one_setting(results))
     for name, column, dash in (("$R^{ON}$", "regret_online", "-"), ("$R^{APP}$", "regret_approximation", "--")):
         lines = results.regret(level, of=column)
@@ -148,7 +219,30 @@ def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear"
 
 
 def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-    """How many epochs have begun, over episodes on a logarithmic axis; learners without epochs are left out."""
+    """Plot the number of epochs over the episodes; learners without epochs are left out.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.epochs(am.Results.of_games({"UC-O-REPS": [game]}))
+    """
     axes = bare_axes(ax, "linear", "epochs begun", one_setting(results))
     axes.set_xscale("log")
     lines = results.regret(level, of="epochs")
@@ -161,9 +255,31 @@ def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -
 
 
 def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-    """The mean radius of the confidence sets, over episodes on a logarithmic axis; learners without are left out.
+    """Plot the mean radius of the confidence sets over the episodes; learners without sets are left out.
 
-    Pairs count alike, those that are hardly ever visited too.  From 2 on, the grey line, a radius says nothing.
+    All pairs count equally. From 2 on, the grey line, a radius means no constraint.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.radii(am.Results.of_games({"UC-O-REPS": [game]}))
     """
     axes = bare_axes(ax, "linear", "mean radius", one_setting(results))
     axes.set_xscale("log")
@@ -178,10 +294,31 @@ def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) ->
 
 
 def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
-    """The radii of this epoch's confidence sets of a learner, pair by pair, layer beside layer.
+    """Plot the radius of the confidence set of each pair, layer by layer, for a learner as it is now.
 
-    Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a
-    radius says nothing.
+    For a box it is half the sum of the widths. From 2 on, the grey line, a radius means no constraint.
+
+    Parameters
+    ----------
+    learner
+        A learner with confidence sets.
+    ax
+        The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If the learner has no confidence sets.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> axes = am.plot.pair_radii(am.UCOREPS(am.Skeleton.dense([1, 3, 1], actions=2), horizon=100))
     """
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
     row_set, sk = learner.row_set, learner.skeleton

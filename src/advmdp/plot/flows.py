@@ -23,11 +23,37 @@ FAINTEST = 1e-3
 
 
 def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | None" = None) -> "Axes":
-    """An occupancy measure as flow through the layers.
+    """Plot an occupancy measure as flow through the layers.
 
-    A bar is a state, as tall as it is likely to be visited; a band is what flows from one state to another, all actions
-    together, coloured by its mean ``loss`` (from 0, blue, to 1, red) where that is given.  Bands of probability below
-    0.001 are left out.
+    A bar is a state, as tall as its probability. A band is the flow from one state to another, summed over actions.
+    Bands below 0.001 are left out.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        An occupancy measure, over transitions.
+    loss
+        A loss over transitions that colours the bands, from 0 (blue) to 1 (red).
+    ax
+        The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> axes = am.plot.flow(mdp.skeleton, am.occupancy(mdp, am.uniform_policy(mdp.skeleton)))
     """
     with optional:
         import matplotlib.pyplot as plt

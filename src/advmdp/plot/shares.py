@@ -20,9 +20,35 @@ OTHERS = "others"
 
 
 def weights(results: Results, ax: "Axes | None" = None, *, label: str | None = None) -> "Axes":
-    """The weights of SelfTuning's experts, stacked, over episodes on a logarithmic axis; the mean over seeds.
+    """Plot the weights of SelfTuning's experts over the episodes, stacked; the mean over seeds.
 
-    ``label`` says whose, where several learners have weights. Experts that never weigh much share one layer.
+    Experts that never weigh much share one layer.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    label
+        The learner to show, if several have weights.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If no learner has weights, or if it is not clear which one is meant.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.SelfTuning(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.weights(am.Results.of_games({"SelfTuning": [game]}))
     """
     where = one_setting(results)
     have = mixtures(results.curves)

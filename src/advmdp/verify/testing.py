@@ -33,17 +33,36 @@ STEP = 1e-3
 
 
 def check_criterion(criterion: Criterion, sk: Skeleton | None = None, *, dimensions: int = 1, seed: int = 0) -> None:
-    """Whether a criterion is one, on ``sk`` or on small dense and sparse skeletons; None if so, else a ModelError.
+    """Check that a criterion is valid.
 
-    For occupancy measures q and q' of random dynamics and policies, and losses in [0, 1] of shape (n,), or (n, d) with
-    ``dimensions=d``, random ones and all 0 and all 1 among them, and with z the subgradient at q:
+    On random occupancy measures and losses in [0, 1], including all zeros and all ones, it checks that
 
-        value and subgradient are a finite number and a finite vector (n,), the same each time, and leave q and l alone
-        |z| <= F, entry by entry
-        f is convex:                            f((1 - s) q + s q') <= (1 - s) f(q) + s f(q')
-        z is a subgradient:                     f(q') >= f(q) + <z, q' - q>
-        z agrees with finite differences:       h <z, d> <= f(q + h d) - f(q) between q and q', for d = q' - q and -d
-        terms, where there are some, are the criterion, to the bit
+    - value and subgradient are finite, repeatable, and change neither q nor the loss;
+    - the entries of subgradients are at most ``lipschitz`` in absolute value;
+    - f is convex, and subgradients satisfy f(q') >= f(q) + <z, q' - q>;
+    - subgradients agree with finite differences;
+    - ``terms``, if present, give the same numbers to the bit.
+
+    Parameters
+    ----------
+    criterion
+        The criterion.
+    sk
+        The skeleton to check on; small dense and sparse ones by default.
+    dimensions
+        The number of losses at once.
+    seed
+        Fixes the random numbers.
+
+    Raises
+    ------
+    ModelError
+        If a check fails; the message says which.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.testing.check_criterion(am.TotalLoss())
     """
     if not isinstance(criterion, Criterion):
         raise InputError("criterion", f"a {type(criterion).__name__}", "a Criterion")
@@ -167,20 +186,40 @@ def check_learner(
     seed: int = 0,
     knows: Literal["skeleton", "dynamics"] | None = None,
 ) -> None:
-    """Whether what ``make`` makes of a skeleton is a learner; None if so, else a ModelError.
+    """Check that a learner is valid.
 
-    ``make`` is a class, or a function; for one whose learners know the dynamics, say ``knows="dynamics"``, and it is
-    handed an MDP.  In dense and sparse worlds, against switching losses, and after every episode:
+    In dense and sparse worlds, against switching losses, and after every episode it checks that
 
-        the policy is a distribution in every state, and the same each time it is read
-        q, where it believes in one, is an occupancy measure with that policy
-        its parameters, which are ready for JSON, make it again
-        two learners made alike and told the same agree to the bit
-        the trajectory and the loss it is told are left alone
-        saved, loaded and told the rest, it ends where it would have, to the bit
-        its compiled blocks, where it has any, are its episodes one by one, to the bit
+    - the policy is a distribution in every state, and the same each time it is read;
+    - ``q``, if it has one, is an occupancy measure with that policy;
+    - its parameters are ready for JSON and make the same learner again;
+    - two learners made and told the same agree to the bit;
+    - the trajectory and the loss are not changed;
+    - saved, loaded and continued, it ends in the same state to the bit;
+    - its compiled blocks, if any, give the same results as single episodes, to the bit.
 
-    A learner that sees only the losses along its path is handed nothing else.
+    A learner with bandit feedback gets only the losses along its path.
+
+    Parameters
+    ----------
+    make
+        A class, or a function that makes a learner from a skeleton.
+    episodes
+        The number of episodes.
+    seed
+        Fixes the worlds and the losses.
+    knows
+        "dynamics" for a function that needs an MDP; for a class this is known.
+
+    Raises
+    ------
+    ModelError
+        If a check fails; the message says which.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.testing.check_learner(am.Uniform, episodes=5)
     """
     if not callable(make):
         raise InputError("make", f"a {type(make).__name__}", "a function from a skeleton to a learner")

@@ -33,7 +33,49 @@ def comparator(
     allow_gap: bool = False,
     progress: Progress | None = None,
 ) -> Comparator:
-    """The best policy in hindsight of the first ``episodes`` episodes; see :func:`comparators`."""
+    """Find the best fixed policy in hindsight, with a proof of how good it is.
+
+    For the total loss one pass over the losses gives the exact answer. Other criteria are searched until the gap is
+    small enough.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        The losses.
+    criterion
+        What is added up over the episodes.
+    episodes
+        The number of episodes.
+    gap
+        The relative gap to reach.
+    passes
+        The largest number of passes over the losses.
+    allow_gap
+        Whether to return the best policy found if the gap is not reached, instead of raising an error.
+    progress
+        A function that is called with the fraction done.
+
+    Returns
+    -------
+    Comparator
+        The policy, what it pays, and a lower bound.
+
+    Raises
+    ------
+    AdvMDPError
+        If the gap is not reached.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    >>> best = am.comparator(mdp, losses, am.TotalLoss(), episodes=200)
+    >>> best.policy.shape, best.episodes
+    ((8,), 200)
+    """
     prefixes = [whole("episodes", episodes, 1)]
     found = comparators(
         mdp, losses, criterion, prefixes, gap=gap, passes=passes, allow_gap=allow_gap, progress=progress

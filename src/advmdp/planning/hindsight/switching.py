@@ -29,7 +29,25 @@ WORK = 2**42
 
 @dataclass(frozen=True, eq=False)
 class SwitchingComparator:
-    """The best sequence of policies with at most ``switches`` switches in the first ``episodes`` episodes."""
+    """The best sequence of policies with a limited number of switches.
+
+    Attributes
+    ----------
+    policies
+        The policy of each segment, (segments, num_pairs); fewer segments if more would not help.
+    starts
+        The episode in which each segment begins.
+    values
+        ``values[j, t]`` is what the best sequence with at most j switches pays in the first t episodes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    >>> am.switching_comparator(mdp, losses, episodes=100, switches=1).starts
+    array([ 0, 50])
+    """
 
     policies: FloatArray
     """(segments, pairs): the policy of each segment; fewer segments than switches + 1 where more would not help."""
@@ -40,10 +58,12 @@ class SwitchingComparator:
 
     @property
     def switches(self) -> int:
+        """The largest number of switches that was allowed."""
         return len(self.values) - 1
 
     @property
     def episodes(self) -> int:
+        """The number of episodes."""
         return len(self.values[0]) - 1
 
     @property
@@ -58,10 +78,41 @@ class SwitchingComparator:
 def switching_comparator(
     mdp: MDP, losses: Blocks, episodes: int, switches: int, *, progress: Progress | None = None
 ) -> SwitchingComparator:
-    """The best sequence of policies of the first ``episodes`` episodes, exact, for the total loss.
+    """Find the best sequence of policies with a limited number of switches, exactly, for the total loss.
 
-    Time grows with the square of ``episodes``, and what would take hours is refused.  The losses must not react.
-    ``progress`` is called with the fraction done.
+    Its time grows with the square of ``episodes``.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        Losses that do not react.
+    episodes
+        The number of episodes.
+    switches
+        The largest number of switches.
+    progress
+        A function that is called with the fraction done.
+
+    Returns
+    -------
+    SwitchingComparator
+        The policies and what they pay.
+
+    Raises
+    ------
+    InputError
+        If the losses react, or if the search would take hours.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    >>> switching = am.switching_comparator(mdp, losses, episodes=100, switches=1)
+    >>> switching.value < am.comparator(mdp, losses, am.TotalLoss(), episodes=100).value
+    True
     """
     polytope = Polytope(expect(MDP, mdp, "mdp"))
     count, most = whole("episodes", episodes, 1), whole("switches", switches, 0)
