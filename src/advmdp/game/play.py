@@ -18,6 +18,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import SECONDS, load
+from advmdp.game.late import Delay, LateLosses
 from advmdp.game.match import Match
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
@@ -42,6 +43,7 @@ def play(
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
     switches: int | Sequence[int] = (),
+    delay: Delay = 0,
     feedback: Feedback | None = None,
     dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
@@ -63,6 +65,10 @@ def play(
 
     ``switches``, a number S or several, adds the regret against the best sequence of policies that switches at most S
     times, exact, as the columns ``regret_switches_S`` of the curve: for the total loss, and losses that do not react.
+
+    With ``delay`` d the loss of episode t is revealed after episode t + d: a number, one for each episode, or a
+    function of the episode.  Losses that are due after the last episode are not revealed, and these episodes stay open
+    (``learner.outstanding``).  docs/feedback.md says which learners can be played so, and what it costs.
     """
     if comparator_at not in ("marks", "end"):
         raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
@@ -71,10 +77,14 @@ def play(
     if feedback not in (None, "full", "bandit"):
         raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
     _fit(mdp, losses, learner, feedback, dynamics)
-    match = Match(
-        mdp, losses, learner, seed, criterion, None if checkpoint is None else path_of("checkpoint", checkpoint)
-    )
+    late = None if isinstance(delay, int) and delay == 0 else LateLosses(delay)
+    if late is not None and not learner.takes_late_losses:
+        raise learner.takes_losses_in_order()
+    path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+    match = Match(mdp, losses, learner, seed, criterion, path, late=late)
     count = whole("episodes", episodes, 1)
+    if late is not None and late.last is not None and late.last < count:
+        raise InputError("delay", f"{late.last} delays", f"one for each of {count} episodes")
     if losses.episodes is not None and count > losses.episodes:
         raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
     several = _switches(match, count, switches)

@@ -155,7 +155,7 @@ class Learner(ABC):
         :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
         needs of each until its loss has come (:meth:`learn`) or never will (:meth:`drop`).
         """
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
     @property
     def outstanding(self) -> list[int]:
@@ -164,14 +164,14 @@ class Learner(ABC):
 
     def policy_of(self, episode: int) -> FloatArray:
         """The policy of an open episode, (num_pairs,), read-only."""
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
     def count(self, transitions: ArrayLike) -> None:
         """Count the transitions of a path, whole or in part, whoever decided it.
 
         A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
         """
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
     def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
@@ -180,13 +180,14 @@ class Learner(ABC):
         or as the numbers of its transitions, and the losses along it. Of a path in part they are told that part; they
         take the rest to have cost nothing.
         """
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
     def drop(self, episode: int) -> None:
         """Finish an open episode whose loss will never come."""
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
-    def _in_order_only(self) -> InputError:
+    def takes_losses_in_order(self) -> InputError:
+        """The error that says so, and which learners take late losses."""
         from advmdp.learners.registry import taking_late_losses
 
         given = "an episode whose loss may come late"

@@ -296,9 +296,9 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     def begin(self) -> int:
         number = super().begin()
-        if self._memory.awake.all() and "hint" in self.experts:  # a forecast is for one episode
-            self._memory.awake[self.experts.index("hint")] = 0
-            self._open.stale = True
+        for e, expert in enumerate(self._experts):  # a forecast, or a phase of a period, is for one episode
+            self._open.spent |= expert.kind in (MEAN, AGO, FOUND) or (expert.kind == HINT and self._memory.awake[e] > 0)
+            self._memory.awake[e] = expert.kind != HINT
         return number
 
     def state(self) -> State:
@@ -320,14 +320,19 @@ class SelfTuning(ProjectedLearner[Pool]):
 
         That is S sqrt(T ln K) + 2 S for K experts whose losses of an episode differ by at most S. For the criteria of
         this library subgradients lie in [0, F], and S = F L; others may have them in [-F, F], and S = 2 F L.
-        docs/selftuning.md has the proof. Infinite without ``guarantee`` and ``horizon``, and for other lengths.
+        docs/selftuning.md has the proof. If losses came late, ``mixing_cost``, which is known only afterwards, stands
+        in its place, and docs/feedback.md says what is added. Infinite without ``guarantee`` and ``horizon``, and for
+        other lengths.
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
+        late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
+        if not self._open.in_order:
+            return total + late + self.mixing_cost
         mixing = most * (sqrt(episodes * log(len(self.experts))) + 2.0) if len(self.experts) > 1 else 0.0
-        return bounds.total(self.skeleton, episodes, self.delta, F) + mixing
+        return total + mixing
 
     def _make_pool(self) -> None:
         """The arrays, each with room around it."""
@@ -390,7 +395,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._rule.within(Bounds(row_set.bounds(self.skeleton)), row_set.some(self.skeleton))
 
     def _project_again(self) -> tuple[int, float]:
-        return self._rule.project_again(Dynamics(self.skeleton), self.episode)
+        return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
     def _check(self, status: int) -> None:
         if status:
