@@ -27,6 +27,9 @@ def save(match: "Match") -> None:
     recent = match.policies if isinstance(match.policies, dict) else {}
     about = {"kind": KIND, "version": VERSION, "identity": match.identity, "started": match.started}
     about |= {"ledger": numbers, "policies": sorted(recent)}
+    if match.late is not None:
+        about |= {"learned": match.learner.episode}
+        arrays |= match.late.state()
     if isinstance(match.policies, PolicyLog):
         about |= {"policy_log": match.policies.sync()}
     kept = {f"state/{name}": array for name, array in match.learner.state().items()}
@@ -56,9 +59,11 @@ def _take_up(match: "Match", about: dict[str, Any], arrays: dict[str, NDArray[An
     ledger = Ledger.of(about["ledger"], arrays["total"], columns, match.learner.marked().keys())
     started = whole("started", about["started"], 0, MOST)
     known = [match.identity, match.identity_of_version_1] if about["version"] == 1 else [match.identity]
-    other = [name for name in match.identity if about["identity"].get(name) not in [one[name] for one in known]]
+    names = [*match.identity, *(about["identity"].keys() - match.identity.keys())]
+    other = [name for name in names if about["identity"].get(name) not in [one.get(name, "") for one in known]]
     # The learner may be a new one, or the one that was interrupted.
-    if not other and match.started not in (started, started + ledger.episodes):
+    learned = whole("learned", about.get("learned", started + ledger.episodes), started, started + ledger.episodes)
+    if not other and match.started not in (started, learned):
         other = ["learner"]
     if other:
         given = f"the checkpoint of another game, which differs in {' and '.join(other)}"
@@ -68,9 +73,11 @@ def _take_up(match: "Match", about: dict[str, Any], arrays: dict[str, NDArray[An
     else:
         match.policies = _recent(match, about["policies"], arrays["policies"], ledger.episodes)
     state = {name[6:]: array for name, array in arrays.items() if name.startswith("state/")}
-    match.learner.take_over(state, started + ledger.episodes)
+    match.learner.take_over(state, learned)
+    if match.late is not None:
+        match.late.restore(arrays, match.learner)
     match.ledger, match.started = ledger, started
-    match.learner.episode = started + ledger.episodes
+    match.learner.episode = learned
 
 
 def _recent(match: "Match", episodes: list[int], policies: NDArray[Any], played: int) -> dict[int, FloatArray]:

@@ -17,6 +17,7 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import save
 from advmdp.game.interrupts import patient
+from advmdp.game.late import LateLosses
 from advmdp.game.ledger import CURVE, KNOWN, Ledger, curve, marks
 from advmdp.game.policy_log import PolicyLog
 from advmdp.game.progress import shown
@@ -46,6 +47,7 @@ class Match:
         criterion: Criterion | None,
         path: Path | None,
         compares: bool = True,
+        late: LateLosses | None = None,
     ) -> None:
         self.mdp = expect(MDP, mdp, "mdp")
         self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
@@ -61,6 +63,7 @@ class Match:
         for one in self._criteria:
             one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # raises if it does not accept such losses
         self.started = learner.episode
+        self.late = late
         self._criterion_shown = self.criterion.shown
         self._described = _described(learner)
         self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
@@ -90,7 +93,11 @@ class Match:
             "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
             "criterion": _hash(self._criterion_shown.encode(), *probes),
             "seed": f"{self.seed}",
-        }
+        } | ({} if self.late is None else {"delay": self._hash_of_delays(self.late)})
+
+    def _hash_of_delays(self, late: LateLosses) -> str:
+        length = late.last or self.losses.episodes or 10**6
+        return _hash(*(f"{late.of(int(t))}".encode() for t in marks(length) - 1))
 
     @property
     def identity_of_version_1(self) -> dict[str, str]:
@@ -106,7 +113,7 @@ class Match:
     def compiled(self) -> bool:
         """Whether blocks can run in compiled code."""
         answers = self.losses.memory == 0 or type(self.losses).reaction is not Losses.reaction
-        return self.learner.compiled and answers and self.criterion.terms is not None
+        return self.learner.compiled and answers and self.criterion.terms is not None and self.late is None
 
     def run(self, episodes: int, show: Callable[[float], None], seconds: float) -> None:
         """Play up to ``episodes``, and save from time to time if there is a checkpoint file."""
@@ -163,6 +170,7 @@ class Match:
 
     def _episode(self, t: int, drawn: FloatArray) -> None:
         sk, learner, total = self.mdp.skeleton, self.learner, self.ledger.total
+        number = 0 if self.late is None else learner.begin()
         policy = np.array(learner.policy)
         loss = checked_losses(sk, self.losses.at(t, self.policies)[None], t)[0]
         paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
@@ -170,7 +178,10 @@ class Match:
         trajectory = self.mdp.sample_from(policy, drawn)
         total += loss.reshape(total.shape)
         seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
-        learner.update(trajectory, frozen(seen))
+        if self.late is None:
+            learner.update(trajectory, frozen(seen))
+        else:
+            self.late.reveal(learner, t, number, trajectory, seen)
         if self.losses.memory:
             self._remember(t, policy)
         self.ledger.add(np.array([paid]), np.array([believed]), np.array([learner.gap]))

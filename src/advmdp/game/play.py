@@ -18,6 +18,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import SECONDS, load
+from advmdp.game.late import Delay, LateLosses
 from advmdp.game.match import Match
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
@@ -42,6 +43,7 @@ def play(
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
     switches: int | Sequence[int] = (),
+    delay: Delay = 0,
     feedback: Feedback | None = None,
     dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
@@ -79,6 +81,10 @@ def play(
     switches
         A number, or several. For each number S, the curve gets a column ``regret_switches_S``: the regret against the
         best sequence of policies with at most S switches. For the total loss, and losses that do not react.
+    delay
+        With a delay d, the loss of episode t is revealed after episode t + d: a number, one for each episode, or a
+        function of the episode. Losses that are due after the last episode are not revealed, and these episodes stay
+        open (``learner.outstanding``). docs/feedback.md says which learners accept late losses, and what they cost.
     feedback
         The feedback that this game grants, "full" or "bandit". A learner that needs more is refused.
     dynamics
@@ -112,10 +118,14 @@ def play(
     if feedback not in (None, "full", "bandit"):
         raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
     _fit(mdp, losses, learner, feedback, dynamics)
-    match = Match(
-        mdp, losses, learner, seed, criterion, None if checkpoint is None else path_of("checkpoint", checkpoint)
-    )
+    late = None if isinstance(delay, int) and delay == 0 else LateLosses(delay)
+    if late is not None and not learner.takes_late_losses:
+        raise learner.takes_losses_in_order()
+    path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+    match = Match(mdp, losses, learner, seed, criterion, path, late=late)
     count = whole("episodes", episodes, 1)
+    if late is not None and late.last is not None and late.last < count:
+        raise InputError("delay", f"{late.last} delays", f"one for each of {count} episodes")
     if losses.episodes is not None and count > losses.episodes:
         raise InputError("episodes", f"{count}", f"at most {losses.episodes}, the length of {losses!r}")
     several = _switches(match, count, switches)

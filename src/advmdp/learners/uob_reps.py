@@ -107,11 +107,14 @@ class UOBREPS(MirrorDescent):
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
-        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game; infinite with other parameters or lengths."""
+        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game.
+
+        Infinite with other parameters or lengths, and if losses came late.
+        """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"
         sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
-        if not theory or not sets or episodes != self.horizon:
+        if not theory or not sets or episodes != self.horizon or not self._open.in_order:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
         return sk.num_steps * sk.num_states * float(np.sqrt(inside))
