@@ -46,6 +46,9 @@ from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .learners.ucbvi import UCBVI as UCBVI
 from .learners.ucrl2 import UCRL2 as UCRL2
 from .learners.uob_reps import UOBREPS as UOBREPS
+from .model.by_name import loss_by_name as loss_by_name
+from .model.by_name import loss_vector as loss_vector
+from .model.by_name import policy_by_name as policy_by_name
 from .model.expansion import Expansion as Expansion
 from .model.expansion import time_expand as time_expand
 from .model.mdp import MDP as MDP
@@ -59,6 +62,7 @@ from .model.occupancy import occupancy as occupancy
 from .model.occupancy import policy_of as policy_of
 from .model.occupancy import policy_values as policy_values
 from .model.occupancy import transition_of as transition_of
+from .model.policy import checked_policy as checked_policy
 from .model.policy import deterministic_policy as deterministic_policy
 from .model.policy import uniform_policy as uniform_policy
 from .model.skeleton import Skeleton as Skeleton

@@ -4,11 +4,13 @@
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from math import nan
 from textwrap import wrap
 from typing import Any, NoReturn
+
+from advmdp.core.wording import meant
 
 
 class Layout(argparse.HelpFormatter):
@@ -92,13 +94,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, and exit code 2."""
         self.exit(2, f"error: {message} ({self.prog} --help says more)\n")
-
-
-def meant(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the end of a sentence; nothing if that is anyone's guess."""
-    from difflib import get_close_matches
-
-    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, known, n=1))
 
 
 def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:

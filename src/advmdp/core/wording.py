@@ -1,6 +1,6 @@
-"""Numbers and counts as people read them."""
+"""Numbers and counts as people read them, and guesses at what they meant."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
 
 
@@ -40,3 +40,10 @@ def exact(value: object) -> str:
 def plural(count: int, thing: str) -> str:
     """1 run, 2 runs."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What was probably meant, as the end of a sentence; nothing if that is anyone's guess."""
+    from difflib import get_close_matches
+
+    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, list(known), n=1))

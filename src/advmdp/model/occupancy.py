@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, exact_floats, expect, floats
+from advmdp.core.arrays import FloatArray, exact_floats, expect
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.evaluation import occupy, respond, value_policy
 from advmdp.model.mdp import MDP
 from advmdp.model.policy import broken_policy, policy_vector
@@ -54,7 +55,7 @@ class Residuals(NamedTuple):
         return float(max(np.abs(self.layer).max(), np.abs(self.state).max()))
 
 
-def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> FloatArray:
+def occupancy(mdp: MDP, policy: ByName, out: FloatArray | None = None) -> FloatArray:
     """q^{P, pi} as a vector over transitions; ``out``, where given, is filled and returned."""
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
@@ -88,10 +89,10 @@ def flow_residuals(sk: Skeleton, q: ArrayLike) -> Residuals:
     return Residuals(layer, state)
 
 
-def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
+def expected_losses(sk: Skeleton, q: ArrayLike, loss: ByName) -> FloatArray:
     """E[l(x_k, a_k, x_{k+1})] for each step k: (L,) for a loss over transitions, (L, d) for d losses at once."""
     measure = _measure(sk, q)
-    losses = floats(loss, "loss")
+    losses = loss_vector(sk, loss)
     if losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
         raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
     if not np.isfinite(losses).all():
@@ -101,11 +102,11 @@ def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
     return np.add.reduceat(weighted, sk.layer_transition_ptr[:-1], axis=0)
 
 
-def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
+def policy_values(mdp: MDP, policy: ByName, loss: ByName) -> Values:
     """V and Q of a policy under one loss, by backward induction; ``state[0]`` is its total expected loss."""
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
     x, p = value_policy(mdp.dynamics, losses, pi, *values)
     if p >= 0:
@@ -115,13 +116,13 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     return values
 
 
-def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
+def best_response(mdp: MDP, loss: ByName) -> tuple[FloatArray, float]:
     """A policy of least total expected loss for one loss, and that loss.  Ties go to the first action.
 
     Any loss whose values stay finite will do, so the sum of many episodes gives the best fixed policy in hindsight.
     """
     sk = expect(MDP, mdp, "mdp").skeleton
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
     p = respond(mdp.dynamics, losses, policy, values)

@@ -18,11 +18,12 @@ the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, and a 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, exact_floats, expect, is_number
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
@@ -47,14 +48,14 @@ def _whole(sk: Skeleton) -> NDArray[np.bool_]:
 
 
 def optimistic_response(
-    sk: Skeleton, loss: ArrayLike, row_set: RowSet, span: float = np.inf
+    sk: Skeleton, loss: ByName, row_set: RowSet, span: float = np.inf
 ) -> tuple[FloatArray, FloatArray]:
     """The policy that is best in the best world whose rows lie in the set, and V over states; ties go to the first.
 
     With ``span`` no value of a layer is more than that below the largest (see :mod:`advmdp.learners.regal`).
     """
     expect(Skeleton, sk, "skeleton")
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     if not np.isfinite(losses).all():
         i = int(np.argmin(np.isfinite(losses)))
         raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "a finite number")
@@ -65,7 +66,7 @@ def optimistic_response(
     return plan.policy, plan.values
 
 
-def upper_occupancy(sk: Skeleton, policy: ArrayLike, row_set: RowSet) -> FloatArray:
+def upper_occupancy(sk: Skeleton, policy: ByName, row_set: RowSet) -> FloatArray:
     """u(x, a), the largest probability of each pair under the policy over all worlds whose rows lie in the set."""
     expect(Skeleton, sk, "skeleton")
     pi, world, sets = np.array(checked_policy(sk, policy)), Dynamics(sk), _bounds(sk, row_set)
