@@ -44,10 +44,10 @@ def _read(steps: Iterable[Any], fields: tuple[str, ...]) -> Following:
     following: Following = {}
     row, expected = 0, f"({', '.join(fields)})"
     try:
-        for given in steps:
-            step = () if isinstance(given, str) else tuple(given)
+        for found in steps:
+            step = () if isinstance(found, str) else tuple(found)
             if len(step) != len(fields):
-                raise InputError(f"row {row} of the steps", f"{given!r}", expected)
+                raise InputError(f"row {row} of the steps", f"{found!r}", expected)
             state, action, successor, probability = (*step, 1.0)[:4]
             outcomes = following.setdefault(state, {}).setdefault(action, {})
             if successor in outcomes:
