@@ -8,8 +8,10 @@ from .confidence import Point as Point
 from .core.errors import AdvMDPError as AdvMDPError
 from .core.errors import AdvMDPWarning as AdvMDPWarning
 from .core.errors import CheckpointError as CheckpointError
+from .core.errors import ConflictError as ConflictError
 from .core.errors import EmptySetError as EmptySetError
 from .core.errors import InputError as InputError
+from .core.errors import LogError as LogError
 from .core.errors import MissingPackageError as MissingPackageError
 from .core.errors import ModelError as ModelError
 from .core.errors import ProjectionError as ProjectionError

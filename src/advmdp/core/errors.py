@@ -69,6 +69,14 @@ class StorageError(InputError):
     """A file that could not be written: a full disk, a folder without permission."""
 
 
+class LogError(InputError):
+    """The log of an agent that cannot be used: damaged, another program's file, or in use by another process."""
+
+
+class ConflictError(InputError):
+    """An event that was told before, and otherwise."""
+
+
 def warn_caller(text: str) -> None:
     """Warn at the line of the user's code that called this library, however deep inside the library we are."""
     frame, level = sys._getframe(1), 2
