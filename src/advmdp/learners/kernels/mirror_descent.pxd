@@ -28,8 +28,10 @@ cdef class Descent(Rule):
     cdef Floats log_w
     cdef Floats z
     cdef Floats chance  # what the losses along a path are divided by
+    cdef Floats delays  # the sum of open episodes, what falls of the step cost, and the step over its first
     cdef Reals log_start
     cdef double eta
+    cdef double horizon  # 0 where there is none
     cdef double share
     cdef double gamma
     cdef double tolerance
@@ -41,6 +43,7 @@ cdef class Descent(Rule):
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
 
 cdef Outcome advance(Descent self, const World *world, Index t) noexcept nogil
+cdef Outcome settle(Descent self, const World *world) noexcept nogil
 cdef Outcome begin(Descent self, const World *world) noexcept nogil
 cdef Outcome project(Descent self, const World *world) noexcept nogil
 cdef void weigh_path(Descent self, const World *world, const Episodes *block, Index b) noexcept nogil
