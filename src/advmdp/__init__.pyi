@@ -48,6 +48,9 @@ from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .learners.ucbvi import UCBVI as UCBVI
 from .learners.ucrl2 import UCRL2 as UCRL2
 from .learners.uob_reps import UOBREPS as UOBREPS
+from .live.agent import Agent as Agent
+from .live.agent import Episode as Episode
+from .live.history import History as History
 from .model.by_name import loss_by_name as loss_by_name
 from .model.by_name import loss_vector as loss_vector
 from .model.by_name import policy_by_name as policy_by_name
@@ -73,6 +76,7 @@ from .planning.hindsight import SwitchingComparator as SwitchingComparator
 from .planning.hindsight import comparator as comparator
 from .planning.hindsight import switching_comparator as switching_comparator
 from .planning.optimism import optimistic_response as optimistic_response
+from .planning.optimism import policy_interval as policy_interval
 from .planning.optimism import upper_occupancy as upper_occupancy
 from .projection.projector import Projection as Projection
 from .projection.projector import Projector as Projector

@@ -45,6 +45,7 @@ TABLES = (
 COLUMNS = "seq, episode, step, kind, body, numbers, name, time, seal"
 INSERT = f"INSERT INTO event({COLUMNS}) VALUES "
 PLACES = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+IN_MEMORY = ":memory:"
 NOTHING = bytes(8)
 """The seal before the first event."""
 Row = tuple[int, int | None, int, str, str, bytes | None, str | None, float, bytes]
@@ -83,7 +84,7 @@ class Log:
         """
         file = path_of("path", path)
         with _errors(file):
-            lock = _locked(file)
+            lock = None if f"{path}" == IN_MEMORY else _locked(file)
             connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             log = cls(file, connection, lock)
             try:
@@ -156,27 +157,29 @@ class Log:
         if expected != limit:
             raise LogError(f"{self.path}, event {expected + 1}", "missing", "the event as it was written")
 
-    def of_episode(self, episode: int) -> list[Event]:
-        """The events of one episode in order."""
-        with _errors(self.path):
-            found = self._connection.execute(
-                f"SELECT {COLUMNS} FROM event WHERE episode = ? ORDER BY seq", (episode,)
-            ).fetchall()
-        return [_event(row) for row in found]
+    def of_episode(self, episode: int, before: int) -> list[Event]:
+        """The events of one episode in order, up to the one with this number."""
+        return self._select("episode = ? AND seq < ? ORDER BY seq", episode, before)
 
-    def latest(self, kind: str, count: int) -> list[Event]:
-        """The last events of a kind in order, at most so many."""
+    def latest(self, kind: str, count: int, before: int) -> list[Event]:
+        """The last events of a kind in order, at most so many, up to the one with this number."""
+        return self._select("kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", kind, before, count)[::-1]
+
+    def about_agent(self) -> list[Event]:
+        """The events that are about the agent and not about an episode, in order."""
+        return self._select("episode IS NULL ORDER BY seq")
+
+    def by_episode(self) -> Iterator[Event]:
+        """The events of all episodes, one episode after the other, each in its order."""
         with _errors(self.path):
-            found = self._connection.execute(
-                f"SELECT {COLUMNS} FROM event WHERE kind = ? ORDER BY seq DESC LIMIT ?", (kind, count)
-            ).fetchall()
-        return [_event(row) for row in reversed(found)]
+            query = f"SELECT {COLUMNS} FROM event WHERE episode IS NOT NULL AND seq <= ? ORDER BY episode, seq"
+            for row in self._connection.execute(query, (self.last,)):
+                yield _event(row)
 
     def named(self, name: str) -> Event | None:
         """The event with the caller's id."""
-        with _errors(self.path):
-            row = self._connection.execute(f"SELECT {COLUMNS} FROM event WHERE name = ?", (name,)).fetchone()
-        return None if row is None else _event(row)
+        found = self._select("name = ?", name)
+        return found[0] if found else None
 
     def keep_snapshot(self, content: bytes) -> None:
         """Replace the snapshot by one that was taken after the last event."""
@@ -218,6 +221,11 @@ class Log:
             with suppress(sqlite3.Error):
                 execute("ROLLBACK")
             raise
+
+    def _select(self, where: str, *values: object) -> list[Event]:
+        with _errors(self.path):
+            rows = self._connection.execute(f"SELECT {COLUMNS} FROM event WHERE {where}", values).fetchall()
+            return [_event(row) for row in rows]
 
     def _take_up(self) -> None:
         row = self._connection.execute("SELECT seq, seal FROM event ORDER BY seq DESC LIMIT 1").fetchone()
