@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from advmdp.core.arrays import whole
-from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError
+from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
 from advmdp.learners.registry import fitting
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
@@ -28,6 +28,10 @@ from advmdp.model.mdp import path_from_names
 
 SNAPSHOT = 2000
 """Events between snapshots, which only make opening faster."""
+
+
+UNTAUGHT = 10
+"""Episodes with costs of steps only, after which a learner of whole losses warns."""
 
 
 class Recorder:
@@ -48,6 +52,8 @@ class Recorder:
         if name is not None and (event := self.log.named(name)) is not None:
             assert event.episode is not None
             return event.episode
+        if self.state.next == UNTAUGHT:
+            self._warn_if_untaught()
         with self._writing() as events:
             for late in self.state.overdue():
                 self._give_up(late, events)
@@ -198,6 +204,14 @@ class Recorder:
                 self._keep_snapshot()
         self._closed = True
         self.log.close()
+
+    def _warn_if_untaught(self) -> None:
+        """Costs of steps teach a learner with full information nothing; say so to whoever tells nothing else."""
+        episodes, name = self.state.running.values(), self.state.terms.learner
+        if not self.state.bandit and len(episodes) == UNTAUGHT and all(r.ended and r.costs for r in episodes):
+            others = fitting("bandit", knows="skeleton")
+            says = f"{name} learns from whole losses (Agent.tell), and has been told none in {UNTAUGHT} episodes"
+            warn_caller(f"{says}; of the learners that learn from the costs of steps, there are {others}")
 
     def _step(self, r: Running, at: Label | None) -> int:
         """The step whose cost is told: the last one, or the one taken in the state ``at``."""

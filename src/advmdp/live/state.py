@@ -371,7 +371,7 @@ class AgentState:
         about = {
             "kind": KIND, "version": VERSION, "terms": self.terms.described(), "next": self.next,
             "policy_version": self.version, "counts": self.counts, "paid": self.paid,
-            "worlds": [world.described() for world in self.worlds], "episode": self.learner.episode,
+            "worlds": [world.described() for world in self.worlds], "episode": self.learner.episode, "gap": self.learner.gap,
             "running": [_described(r) for r in self.running.values()],
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {f"state/{name}": array for name, array in self.learner.state().items()}
@@ -393,6 +393,7 @@ class AgentState:
         learned = {name[6:]: array for name, array in arrays.items() if name.startswith("state/")}
         kind, criterion = LEARNERS[terms.learner], criterion_from(terms.criterion)
         state.learner = make_again(kind, state.told_world, criterion, terms.parameters, learned, about["episode"])
+        state.learner.gap = about["gap"]
         state.next, state.version, state.paid = about["next"], about["policy_version"], about["paid"]
         state.counts = {name: about["counts"][name] for name in COUNTED}
         state.last, state.loss_sum, state.loss_count = (arrays[key] for key in ("last", "loss_sum", "loss_count"))
@@ -419,7 +420,7 @@ def _carried(values: NDArray[Any], moved: NDArray[np.int64], size: int, empty: f
 
 
 def _guessed(sk: Skeleton, costs: FloatArray, terms: Terms) -> FloatArray:
-    """Old costs in a new world: what they lack is as ``missing`` says, else the least of its layer, so that it is tried."""
+    """Old costs in a new world: what they lack is as ``missing`` says, else the least of its layer, to be tried."""
     if not isinstance(terms.missing, str):
         return np.where(np.isnan(costs), terms.missing, costs)
     out = costs.copy()
