@@ -20,6 +20,12 @@ TOLD_AGAIN = 100
 PATIENCE_BY_DEFAULT = 1000
 
 
+def learners_for(feedback: str) -> str:
+    """The names of the learners of an agent that is told whole losses ("full") or costs of steps ("bandit")."""
+    fit = (kind for kind in LEARNERS.values() if kind.takes_late_losses and kind.knows == "skeleton")
+    return " or ".join(kind.__name__ for kind in fit if feedback in kind.sees)
+
+
 def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]) -> AgentState:
     """A new agent, with its first event."""
     if told is None:

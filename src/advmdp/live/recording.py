@@ -17,10 +17,9 @@ import numpy as np
 
 from advmdp.core.arrays import whole
 from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
-from advmdp.learners.registry import fitting
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
-from advmdp.live.opening import past_losses
+from advmdp.live.opening import learners_for, past_losses
 from advmdp.live.state import FINISHED, PATIENCE, STOPPED, AgentState, Running
 from advmdp.live.worlds import Step, World
 from advmdp.model.by_name import ByName, Label, action_name, state_name
@@ -122,8 +121,7 @@ class Recorder:
         r = self.find(id)
         if self.state.bandit:
             given = f"a whole loss for {self.state.terms.learner}, which learns from the costs along its path"
-            others = fitting("full", knows="skeleton", optimises="any")
-            raise InputError("tell", given, f"Episode.cost for each step, or one of {others}")
+            raise InputError("tell", given, f"Episode.cost for each step; or learner={learners_for('full')}")
         world = self.state.worlds[r.told_in] if r.told is not None else self.state.world
         costs = read_costs(world.skeleton, loss, self._left_behind(world))
         if r.told is not None:
@@ -209,9 +207,8 @@ class Recorder:
         """Costs of steps teach a learner with full information nothing; say so to whoever tells nothing else."""
         episodes, name = self.state.running.values(), self.state.terms.learner
         if not self.state.bandit and len(episodes) == UNTAUGHT and all(r.ended and r.costs for r in episodes):
-            others = fitting("bandit", knows="skeleton")
             says = f"{name} learns from whole losses (Agent.tell), and has been told none in {UNTAUGHT} episodes"
-            warn_caller(f"{says}; of the learners that learn from the costs of steps, there are {others}")
+            warn_caller(f"{says}; learner={learners_for('bandit')} learns from the costs of steps")
 
     def _step(self, r: Running, at: Label | None) -> int:
         """The step whose cost is told: the last one, or the one taken in the state ``at``."""
