@@ -47,7 +47,7 @@ def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], paramet
     world = World(0, learner.skeleton)
     dynamics = None if learner.mdp is None else learner.mdp.transition
     body = {"terms": terms.described(), "world": world.described()}
-    state = AgentState(terms, world, dynamics)
+    state = AgentState(terms, world, dynamics, learner)
     log.append([Event("opened", None, 0, body, dynamics)])
     return state
 

@@ -92,11 +92,13 @@ class Running:
 class AgentState:
     """The learner, the open episodes, and the account."""
 
-    def __init__(self, terms: Terms, world: World, dynamics: FloatArray | None = None) -> None:
+    def __init__(
+        self, terms: Terms, world: World, dynamics: FloatArray | None = None, learner: Learner | None = None
+    ) -> None:
         self.terms = terms
         self.worlds = [world]
         self.dynamics = dynamics
-        self.learner = terms.make(self.told_world)
+        self.learner = terms.make(self.told_world) if learner is None else learner
         self.next = 0
         self.version = 0
         self.policy = owned(self.learner.policy)
@@ -332,7 +334,7 @@ class AgentState:
             if not r.transitions:
                 self.drop(r)
                 return
-            if len(r.costs) == len(r.transitions):
+            if all(step in r.costs for step in range(len(r.transitions))):
                 self._learn_path(r)
         if r.ended and r.handle is None:
             self.running.pop(r.number, None)
@@ -371,7 +373,8 @@ class AgentState:
         about = {
             "kind": KIND, "version": VERSION, "terms": self.terms.described(), "next": self.next,
             "policy_version": self.version, "counts": self.counts, "paid": self.paid,
-            "worlds": [world.described() for world in self.worlds], "episode": self.learner.episode, "gap": self.learner.gap,
+            "worlds": [world.described() for world in self.worlds],
+            "episode": self.learner.episode, "gap": self.learner.gap,
             "running": [_described(r) for r in self.running.values()],
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {f"state/{name}": array for name, array in self.learner.state().items()}
