@@ -191,6 +191,14 @@ class StorageError(InputError):
     """
 
 
+class LogError(InputError):
+    """The log of an agent that cannot be used: damaged, another program's file, or in use by another process."""
+
+
+class ConflictError(InputError):
+    """An event that was told before, and otherwise."""
+
+
 def warn_caller(text: str) -> None:
     """Attribute a warning to the line of the user's code that called this library."""
     frame, level = sys._getframe(1), 2

@@ -94,35 +94,55 @@ def _digest(table: Mapping[str, Any]) -> str:
 
 def write_archive(path: str | PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write ``about`` (JSON) and the arrays, with a checksum."""
+    write_bytes(path_of("path", path), archive_bytes(about, arrays))
+
+
+def archive_bytes(about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """``about`` (JSON) and the arrays, with a checksum."""
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     content = BytesIO()
     np.savez(content, allow_pickle=False, **{ABOUT: text}, **dict(arrays))
     # The last two bytes of a zip archive without a comment are the length of the comment.
     body = content.getvalue()[:-2] + (len(SEAL) + 64).to_bytes(2, "little")
-    write_bytes(path_of("path", path), body + SEAL + sha256(body).hexdigest().encode())
+    return body + SEAL + sha256(body).hexdigest().encode()
 
 
 def read_archive(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read what :func:`write_archive` wrote; ``about`` must name this kind, and this version or an older one."""
-    file, expected = path_of("path", path), f"a file that advmdp saved as a {kind}"
+    file, expected = path_of("path", path), _expected(kind)
     if not file.is_file():
         raise InputError(f"{path}", "not a file" if file.exists() else "no such file", expected)
     try:
         content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}", f"a file that cannot be read ({error})", expected) from None
+    return parse_archive(f"{path}", content, kind, version)
+
+
+def parse_archive(
+    where: str, content: bytes, kind: str, version: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What :func:`archive_bytes` gave; ``where`` it comes from is for messages."""
+    expected = _expected(kind)
+    try:
         sealed = _is_sealed(content)
         arrays = _arrays(content)
         about = json.loads(arrays.pop(ABOUT).tobytes())
     except Exception as error:  # a parser may raise anything on a damaged file
         given = f"damaged, or another kind of file ({type(error).__name__}: {error})"
-        raise InputError(f"{path}", given, f"{expected} (delete it to start again)") from None
+        raise InputError(where, given, f"{expected} (delete it to start again)") from None
     if not isinstance(about, dict) or about.get("kind") != kind:
-        raise InputError(f"{path}", f"kind {about.get('kind')!r}" if isinstance(about, dict) else "a list", expected)
+        raise InputError(where, f"kind {about.get('kind')!r}" if isinstance(about, dict) else "a list", expected)
     found = about.get("version")
     if type(found) is not int or not 1 <= found <= version:
-        raise InputError(f"{path}", f"version {found!r}", f"a version from 1 to {version}")
+        raise InputError(where, f"version {found!r}", f"a version from 1 to {version}")
     if sealed != (found >= SEALED):
-        raise InputError(f"{path}", f"version {found} {'with' if sealed else 'without'} a checksum", expected)
+        raise InputError(where, f"version {found} {'with' if sealed else 'without'} a checksum", expected)
     return about, arrays
+
+
+def _expected(kind: str) -> str:
+    return f"a file that advmdp saved as a {kind}"
 
 
 def _is_sealed(content: bytes) -> bool:

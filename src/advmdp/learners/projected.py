@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.confidence.kernels.counting import count_in_epoch
-from advmdp.core.arrays import FloatArray, floats, frozen, owned
+from advmdp.core.arrays import MOST, FloatArray, floats, frozen, integers, owned
 from advmdp.core.errors import AdvMDPError, InputError, ProjectionError
 from advmdp.core.threads import check_threads
 from advmdp.criteria import Criterion
@@ -128,6 +128,18 @@ class ProjectedLearner(CompiledLearner[M]):
         pairs = pairs_along(self.skeleton, path)
         if count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, pairs, path):
             counts.next_epoch()
+            self._enter_set()
+            self._open.stale = True
+
+    def take_counts(self, seen: ArrayLike) -> None:
+        sk, counts = self.skeleton, self._epochs.counts
+        given = integers(seen, "seen")
+        if given.shape != counts.seen.shape or given.min() < 0 or given.max() > MOST // len(given):
+            raise InputError("seen", f"{given}", f"{len(counts.seen)} counts, one for each transition")
+        counts.seen[:], counts.new_seen[:], counts.new_visits[:] = given, 0, 0
+        np.add.reduceat(given, sk.transition_ptr[:-1], out=counts.visits)
+        self._open.used = True
+        if self.counts_visits:
             self._enter_set()
             self._open.stale = True
 

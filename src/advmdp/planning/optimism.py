@@ -18,15 +18,17 @@ the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, plus a
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, exact_floats, expect, is_number
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
+from advmdp.model.occupancy import Values
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.kernels.optimism import Plan, plan_optimistically, reach
+from advmdp.planning.kernels.optimism import Plan, appraise_policy, plan_optimistically, reach
 from advmdp.projection.kernels.memory import Bounds
 
 
@@ -47,7 +49,7 @@ def _whole(sk: Skeleton) -> NDArray[np.bool_]:
 
 
 def optimistic_response(
-    sk: Skeleton, loss: ArrayLike, row_set: RowSet, span: float = np.inf
+    sk: Skeleton, loss: ByName, row_set: RowSet, span: float = np.inf
 ) -> tuple[FloatArray, FloatArray]:
     """Find the best policy in the most favourable world whose rows lie in a set.
 
@@ -86,7 +88,7 @@ def optimistic_response(
     True
     """
     expect(Skeleton, sk, "skeleton")
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     if not np.isfinite(losses).all():
         i = int(np.argmin(np.isfinite(losses)))
         raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "a finite number")
@@ -97,7 +99,49 @@ def optimistic_response(
     return plan.policy, plan.values
 
 
-def upper_occupancy(sk: Skeleton, policy: ArrayLike, row_set: RowSet) -> FloatArray:
+def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet) -> tuple[Values, Values]:
+    """The least and the greatest that a policy may cost from each state and pair on, over the worlds of the set.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    policy
+        A vector over pairs, or a dictionary by name.
+    loss
+        A vector over transitions, or a dictionary by name.
+    row_set
+        Where the rows P(.|x, a) may lie.
+
+    Returns
+    -------
+    tuple of Values
+        ``low`` and ``high``. The true value of the policy is between them if the set has the true rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("a", "go", "b"), ("a", "go", "c"), ("b", "on", "d"), ("c", "on", "d")])
+    >>> anything = am.Box(np.zeros(4), np.ones(4))
+    >>> low, high = am.policy_interval(sk, am.uniform_policy(sk), [0.0, 0.0, 0.25, 0.75], anything)
+    >>> float(low.state[0]), float(high.state[0])
+    (0.25, 0.75)
+    """
+    expect(Skeleton, sk, "skeleton")
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
+    if not np.isfinite(losses).all():
+        i = int(np.argmin(np.isfinite(losses)))
+        raise InputError(f"loss at {sk.where_transition(i)}", f"{losses[i]}", "a finite number")
+    pi, world, sets, found = np.array(checked_policy(sk, policy)), Dynamics(sk), _bounds(sk, row_set), []
+    for sign in (1.0, -1.0):
+        plan, pairs = make_plan(sk, pi), np.empty(sk.num_pairs)
+        appraise_policy(world, sets, sign * losses, plan, pairs)
+        found.append(Values(sign * plan.values + 0.0, sign * pairs + 0.0))
+    return found[0], found[1]
+
+
+def upper_occupancy(sk: Skeleton, policy: ByName, row_set: RowSet) -> FloatArray:
     """Compute the largest probability of visiting each pair, over all worlds whose rows lie in a set.
 
     Parameters

@@ -21,6 +21,7 @@ cdef class Plan:
 
 cdef void induct(const World *world, const Sets *sets, Reals loss, Reals cost, double floor, double span,
                  Planning *plan) noexcept nogil
+cdef void appraise(const World *world, const Sets *sets, Reals loss, Planning *plan, Floats pairs) noexcept nogil
 cdef double largest_reach(const World *world, const Sets *sets, Index k, Index x, Planning *plan) noexcept nogil
 cdef void sort_layer(Reals values, Index width, Planning *plan) noexcept nogil
 cdef double fill_layer(const World *world, const Sets *sets, Index p, Reals values, Index width,

@@ -58,6 +58,20 @@ def induct(world, sets, loss, cost, floor, span, plan):
             values[x] = max(values[x], worst - span)
 
 
+def appraise(world, sets, loss, plan, pairs):
+    """Q of the plan's policy, and its values, with the rows of the sets that make them least."""
+    values, keys, policy = plan.values, plan.keys, plan.policy
+    values[world.states - 1] = 0.0
+    for x in range(world.states - 2, -1, -1):
+        values[x] = 0.0
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            first = world.transition_ptr[p]
+            for i in range(first, world.transition_ptr[p + 1]):
+                keys[i - first] = loss[i] + values[world.successor[i]]
+            pairs[p] = least_mean(world, sets, p, plan)
+            values[x] += policy[p] * pairs[p]
+
+
 def largest_reach(world, sets, k, x, plan):
     """max over P in the sets of Pr[x | P, pi], for x in layer k and the plan's policy."""
     values, policy = plan.values, plan.policy
@@ -197,6 +211,14 @@ def plan_optimistically(
     induct(
         cython.address(world.view), cython.address(bounds.view), reals_of(loss), reals_of(cost), floor, span,
         cython.address(plan.view),
+    )  # fmt: skip
+
+
+def appraise_policy(world: Dynamics, bounds: Bounds, loss, plan: Plan, pairs) -> None:
+    """Fill the plan's values, and ``pairs``, with the least that its policy may cost; see `appraise`."""
+    appraise(
+        cython.address(world.view), cython.address(bounds.view), reals_of(loss), cython.address(plan.view),
+        floats_of(pairs),
     )  # fmt: skip
 
 
