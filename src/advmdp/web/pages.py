@@ -18,7 +18,7 @@ def whole_page(folder: str, title: str, about: str, summary: str, data: str, **p
     own = files(package) / name
     style = (shared / "page.css").read_text("utf-8")
     style += (own / "page.css").read_text("utf-8") if (own / "page.css").is_file() else ""
-    script = (own / "page.js").read_text("utf-8")
+    script = (own / "page.js").read_text("utf-8") if (own / "page.js").is_file() else ""
     return Template((shared / "frame.html").read_text("utf-8")).substitute(
         title=escape(title), about=about, summary=summary, data=data, style=style, style_hash=_hash(style),
         script=script, script_hash=_hash(script),
