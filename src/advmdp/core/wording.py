@@ -41,16 +41,9 @@ def meant(word: str, known: Iterable[str]) -> str:
     """What was probably meant, as the end of a sentence; nothing if no known word is close."""
     from difflib import get_close_matches
 
-    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, known, n=1))
+    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, list(known), n=1))
 
 
 def plural(count: int, thing: str) -> str:
     """1 run, 2 runs."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-def meant(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the end of a sentence; nothing if that is anyone's guess."""
-    from difflib import get_close_matches
-
-    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, list(known), n=1))

@@ -1,8 +1,8 @@
 """The parts that an experiment can use, for ``advmdp list``.
 
 The names and a line about each are written here, because importing the things themselves takes much longer than
-printing the list. A test compares the lines with the first lines of their docstrings. The parameters of a group are read from
-the things themselves.
+printing the list. A test compares the lines with the first lines of their docstrings. The parameters of a group are
+read from the things themselves.
 """
 
 from rich.console import Console

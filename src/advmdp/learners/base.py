@@ -229,7 +229,7 @@ class Learner(ABC):
 
     def take_counts(self, seen: ArrayLike) -> None:
         """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
-        raise self._in_order_only()
+        raise self.takes_losses_in_order()
 
     def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
