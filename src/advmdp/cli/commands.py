@@ -69,12 +69,12 @@ def make_parser() -> Parser:
         prog="advmdp",
         usage="advmdp [OPTIONS] COMMAND ...",
         description="Learning to act when costs change arbitrarily and the dynamics are unknown.",
-        epilog="For the options of a command and an example: advmdp COMMAND --help",
+        epilog="advmdp COMMAND --help shows the options of a command, and an example.",
     )
     parser.add_argument("--version", action="version", version=f"advmdp {__version__}", help="Show the version.")
     for option, what in (
-        ("--install-completion", "Install completion for your shell: bash, zsh or fish."),
-        ("--show-completion", "Print the completion script."),
+        ("--install-completion", "Teach your shell to complete words: bash, zsh or fish."),
+        ("--show-completion", "Show the script that teaches it."),
     ):
         parser.add_argument(
             option, action=_Completion, nargs="?", choices=SHELLS, metavar="SHELL", help=what, default=argparse.SUPPRESS
@@ -108,13 +108,13 @@ def _add_demo(parser: Parser) -> None:
         type=at_least(0),
         default=0,
         metavar="N",
-        help="The seed of the world and the losses.",
+        help="Fixes the world and the losses; same seed, same numbers.",
     )
     add("--out", default="advmdp-demo", metavar="FOLDER", help="The folder for results and pages.")
 
 
 def demo(episodes: int, seed: int, out: str) -> bool:
-    """Show what learners pay, on a real network and on five kinds of losses: tables and a report."""
+    """Show what is paid: routing on a real network, and learners on losses of every kind; tables, and a report."""
     from pathlib import Path
 
     from rich.console import Console
@@ -127,14 +127,14 @@ def demo(episodes: int, seed: int, out: str) -> bool:
 def _add_verify(parser: Parser) -> None:
     command = parser.add_command("verify", verify, "[OPTIONS]", "advmdp verify --episodes 20000 --runs 200")
     add = command.add_argument
-    most = "T of Theorems 5.1 to 5.3, and the maximum for other learners."
+    most = "T of Theorems 5.1 to 5.3; the most for other learners."
     add("--episodes", type=at_least(5000), default=10**6, metavar="N", help=most)
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="How many runs to estimate a probability from.")
-    add("--seed", type=at_least(0), default=0, metavar="N", help="The seed of losses and trajectories.")
+    add("--runs", type=at_least(1), default=1000, metavar="N", help="How many runs a probability is measured on.")
+    add("--seed", type=at_least(0), default=0, metavar="N", help="Fixes losses and trajectories; same seed, same rows.")
 
 
 def verify(episodes: int, runs: int, seed: int) -> bool:
-    """Check the paper's theorems and every learner's guarantee on live runs; exit code 1 if one fails."""
+    """The paper's theorems and every learner's guarantee, each checked on live runs; exit code 1 if one fails."""
     from rich.console import Console
 
     from advmdp.verify.paper import run
@@ -146,27 +146,27 @@ def _add_run(parser: Parser) -> None:
     usage = "SPEC --out FOLDER [OPTIONS]"
     example = "advmdp run spec.toml -o runs/first -j 2\nTo continue: advmdp run spec.toml -o runs/first --resume"
     add = parser.add_command("run", run, usage, example).add_argument
-    add("spec", metavar="SPEC", help="The experiment in TOML; 'advmdp list' shows its possible parts.")
+    add("spec", metavar="SPEC", help="The experiment, in TOML; 'advmdp list' names what it can be made of.")
     add("-o", "--out", required=True, metavar="FOLDER", help="The folder for the results.")
     add(
         "-j", "--jobs", type=at_least(1), metavar="N",
-        help="How many runs to play at once; default 1, or as many as a cluster has cores.",
+        help="How many runs at once: 1, or all that a cluster has cores for.",
     )  # fmt: skip
-    add("--resume", action="store_true", help="Keep finished runs and continue the others.")
+    add("--resume", action="store_true", help="Keep what is finished, go on with the rest.")
     add(
         "--engine", choices=ENGINES, default="local", metavar="ENGINE",
-        help="Where to play: in processes on this machine (local), or on a Ray cluster (ray).",
+        help="Who plays: processes of this machine (local), or a Ray cluster (ray).",
     )  # fmt: skip
-    add("--address", help="The address of a Ray cluster; without it, a local cluster is started.")
+    add("--address", help="Of the Ray cluster; a local one is started without it.")
     add("--fail-fast", action="store_true", help="Stop at the first run that fails.")
-    add("--dry-run", action="store_true", help="Show what would run, how long it takes, and the disk space needed.")
+    add("--dry-run", action="store_true", help="Say what would run, how long, and how much disk.")
     add(
         "--checkpoint-every", type=at_least(0, float), default=20.0, metavar="SECONDS",
         help="Seconds between checkpoints of a run.",
     )  # fmt: skip
     add(
         "--allow-import", action="append", default=[], metavar="MODULE",
-        help="Let the spec use code from this module, which runs with your permissions. Repeatable.",
+        help="A module whose code the spec may name; it runs with your rights. As often as needed.",
     )  # fmt: skip
 
 
@@ -215,12 +215,12 @@ def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Eng
 
 def _add_report(parser: Parser) -> None:
     command = parser.add_command("report", report, "FOLDER [OPTIONS]", "advmdp report runs/first -o first.html")
-    command.add_argument("folder", metavar="FOLDER", help="The folder of an experiment ('advmdp run --out').")
-    command.add_argument("-o", "--out", metavar="FILE", help="The file to write; default report.html in the folder.")
+    command.add_argument("folder", metavar="FOLDER", help="The folder that 'advmdp run' filled.")
+    command.add_argument("-o", "--out", metavar="FILE", help="The file; report.html in the folder unless said.")
 
 
 def report(folder: str, out: str | None) -> bool:
-    """Write a report as one HTML file: who paid least and how certain that is, curves, certificates, the spec."""
+    """One self-contained HTML file: who won and how sure that is, curves, flow, certificates, how to reproduce it."""
     from pathlib import Path
 
     from rich.console import Console
@@ -240,7 +240,7 @@ def _add_list(parser: Parser) -> None:
 
 
 def list_(what: str | None) -> bool:
-    """List what an experiment can use: learners, worlds, scenarios, losses and criteria."""
+    """What an experiment can be made of, with one line each."""
     from rich.console import Console
 
     from advmdp.experiments import catalogue

@@ -59,19 +59,19 @@ class RowSet(ABC):
 
     @abstractmethod
     def bounds(self, sk: Skeleton) -> RowSets:
-        """The set as kernels read it, checked against the skeleton."""
+        """Checked against the skeleton, and ready for the kernels."""
 
     @abstractmethod
     def some(self, sk: Skeleton) -> FloatArray:
-        """Some row of the set for every pair, for use where nothing else determines the row."""
+        """Some row of the set for every pair, for pairs about which nothing else can be said."""
 
     @abstractmethod
     def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
-        """Move ``rows``, which may be slightly outside the set or not quite distributions, into the set."""
+        """Rows of the set close to ``rows``, which need only be close to it and to distributions."""
 
     @abstractmethod
     def radii(self, sk: Skeleton) -> FloatArray:
-        """For each pair, the largest L1 distance of a row from the centre of the set: 0 a point, 2 no constraint."""
+        """How far, in L1 norm, rows of the set may be from its middle, pair by pair: 0 a point, 2 no constraint."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -171,7 +171,7 @@ class Box(RowSet):
         return np.clip(moved, self.lower, upper)
 
     def radii(self, sk: Skeleton) -> FloatArray:
-        """Half the sum of the widths, the most that the bounds allow."""
+        """Half the widths summed: what they allow at most."""
         return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
 
 

@@ -38,7 +38,7 @@ class Criterion(ABC):
 
     @property
     def takes_several(self) -> bool:
-        """Whether a loss may have shape (n, d); of the built-in criteria, only WorstCase accepts several losses."""
+        """Whether a loss may be several at once, (n, d): of the built-in criteria only WorstCase knows what to do."""
         return self.terms is None or bool((self.terms[:, 0] == WORST).all())
 
     @abstractmethod
@@ -59,13 +59,13 @@ class Criterion(ABC):
 
     @property
     def shown(self) -> str:
-        """Its identity in files: its ``repr`` without memory addresses, which differ between processes."""
+        """What it is known by in files: its ``repr``, without the addresses in it, which differ between processes."""
         return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self))
 
     def probe(self, sk: Skeleton, dimensions: tuple[int, ...] = (1, 2)) -> str:
-        """A hash of its value and subgradient at one point, which identifies criteria made of functions too.
+        """A hash of its value and subgradient at one point, by which a criterion made of functions is known too.
 
-        ``dimensions``: the numbers of losses at once to try, until the criterion accepts one of them.
+        ``dimensions``: how many losses at once it is tried with, until it can take so many.
         """
         for d in dimensions:
             with suppress(Exception):  # its functions may raise anything on an input they do not accept
@@ -73,7 +73,7 @@ class Criterion(ABC):
         return ""
 
     def probed(self, sk: Skeleton, dimensions: int) -> bytes:
-        """Its subgradient and value at one point, for :meth:`probe` to hash."""
+        """Its subgradient and value at the point that :meth:`probe` hashes."""
         widths = np.diff(sk.layer_transition_ptr)
         q, loss = np.repeat(1.0 / widths, widths), np.linspace(0.1, 0.9, dimensions * sk.num_transitions)
         loss = loss if dimensions == 1 else loss.reshape(sk.num_transitions, dimensions)

@@ -1,8 +1,8 @@
 """The parts that an experiment can use, for ``advmdp list``.
 
-The names and one-line descriptions are copied here, so that the list appears at once: importing the parts would take
-many times as long.  A test compares the lines with the first lines of the docstrings.  The parameters of a group are
-read from the parts themselves.
+The names and a line about each stand here, so that the list of all is there at once: to import the things themselves
+takes many times as long.  A test holds the lines against the first lines of their docstrings.  The parameters of a
+group are read off the things themselves.
 """
 
 from rich.console import Console
@@ -36,8 +36,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "time-expanded": (
             "A problem with loops, unrolled in time: an .npz file with transition, P[s, a, s'] or P[h, s, a, s']"
         ),
-        "scenario": "A real problem, by name, with its parameters and its own losses",
-        "gymnasium": "A Gymnasium environment with a tabular model, for a number of steps, with its rewards as losses",
+        "scenario": "A problem from practice, by name, with its parameters, and losses of its own",
+        "gymnasium": (
+            "An environment of Gymnasium with a tabular model, so many steps of it, and losses from its rewards"
+        ),
     },
     "scenarios": {
         "battery": "A battery, or a flexible load, against hourly prices in one zone or several",
@@ -54,16 +56,16 @@ GROUPS: dict[str, dict[str, str]] = {
         ),
     },
     "losses": {
-        "stochastic": "Independent noise around fixed means",
-        "switching": "The good action of each state changes every period",
-        "seasonal": "Means that repeat every period",
-        "drifting": "Means that drift smoothly",
-        "adaptive": "Losses that react: an action costs more the more likely it was played lately",
+        "stochastic": "Independent draws",
+        "switching": "The good action of each state changes",
+        "seasonal": "Means that come back",
+        "drifting": "Means that wander",
+        "adaptive": "An answer to what was played last",
         "replay": "Recorded losses: a CSV or Parquet file with a row for each episode",
-        "own": "The losses of the world itself: a scenario's, or the rewards of an environment",
+        "own": "Those that the world brings: a scenario's, or the rewards of an environment",
     },
     "criteria": {
-        "own": "The scenario's own criterion for its own losses, otherwise the total expected loss",
+        "own": "What fits the world's own losses; the total expected loss of all others",
         "total": "The total expected loss",
         "worst-case": "The largest of several expected losses",
         "risk": "The total loss and its spread over the steps",
@@ -71,11 +73,11 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 """Learners, scenarios, and the kinds that the tables of a spec may have."""
 TABLES = {"worlds": "worlds", "losses": "losses", "criteria": "criterion"}
-"""The table of a spec for each of these groups."""
+"""Where in a spec these kinds stand."""
 
 
 def show(what: str | None, console: Console) -> None:
-    """Print all parts, one line each, or one group with its parameters."""
+    """What there is, one line each; of one group, with its parameters."""
     if what is not None and what not in GROUPS:
         raise InputError("list", f"{what!r}", f"one of {', '.join(GROUPS)}")
     if what is not None:
@@ -88,7 +90,7 @@ def show(what: str | None, console: Console) -> None:
         for name, line in lines.items():
             table.add_row(f"  {name}", escape(line))
     console.print(table)
-    console.print("\nFor the parameters: [bold]advmdp list GROUP[/]")
+    console.print("\n[bold]advmdp list GROUP[/] shows the parameters")
 
 
 def _learners() -> Table:
@@ -133,5 +135,5 @@ def _parts(group: str) -> Table:
 
 
 def _value(default: object) -> str:
-    """A default as written in TOML, which cannot express None."""
-    return "(optional)" if default is None else repr(default)
+    """As one would write it; what is left open has no way to be written."""
+    return "open" if default is None else repr(default)

@@ -107,7 +107,7 @@ def _one_of(known: Iterable[str]) -> AfterValidator:
 
 
 class ScenarioWorld(FilePart):
-    """A real problem, by name, with its parameters and its own losses."""
+    """A problem from practice, by name, with its parameters, and losses of its own."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -121,7 +121,7 @@ class ScenarioWorld(FilePart):
 
 
 class GymnasiumWorld(Part):
-    """A Gymnasium environment with a tabular model, for a number of steps, with its rewards as losses."""
+    """An environment of Gymnasium with a tabular model, so many steps of it, and losses from its rewards."""
 
     kind: Literal["gymnasium"]
     id: str
@@ -141,13 +141,13 @@ class NoisyLosses(Part):
 
 
 class StochasticLosses(NoisyLosses):
-    """Independent noise around fixed means."""
+    """Independent draws."""
 
     kind: Literal["stochastic"]
 
 
 class SwitchingLosses(NoisyLosses):
-    """The good action of each state changes every period."""
+    """The good action of each state changes."""
 
     kind: Literal["switching"]
     period: Count
@@ -156,7 +156,7 @@ class SwitchingLosses(NoisyLosses):
 
 
 class SeasonalLosses(NoisyLosses):
-    """Means that repeat every period."""
+    """Means that come back."""
 
     kind: Literal["seasonal"]
     period: Count = 7
@@ -164,14 +164,14 @@ class SeasonalLosses(NoisyLosses):
 
 
 class DriftingLosses(NoisyLosses):
-    """Means that drift smoothly."""
+    """Means that wander."""
 
     kind: Literal["drifting"]
     period: Count = 1000
 
 
 class AdaptiveLosses(NoisyLosses):
-    """Losses that react: an action costs more the more likely it was played lately."""
+    """An answer to what was played last."""
 
     kind: Literal["adaptive"]
     strength: Share = 0.5
@@ -187,7 +187,7 @@ class ReplayLosses(FilePart):
 
 
 class OwnLosses(Part):
-    """The losses of the world itself: a scenario's, or the rewards of an environment."""
+    """Those that the world brings: a scenario's, or the rewards of an environment."""
 
     kind: Literal["own"] = "own"
     seed: Seed | None = None
@@ -200,7 +200,7 @@ LossesSpec = Annotated[
 
 
 class OwnCriterion(Part):
-    """The scenario's own criterion for its own losses, otherwise the total expected loss."""
+    """What fits the world's own losses; the total expected loss of all others."""
 
     kind: Literal["own"] = "own"
 

@@ -46,7 +46,7 @@ class Losses(ABC):
         return self._block(begin, end, policies).reshape(end - begin, *self.shape)
 
     def reaction(self, first: int, stop: int, policies: Policies) -> Reaction | None:
-        """How to compute the losses of a block inside compiled code; None if they do not react."""
+        """For a block that is to be played in compiled code: how to answer; None where all is known in advance."""
         return None
 
     def linear_reaction(self, mdp: MDP, episodes: int) -> tuple[ArrayLike, ArrayLike] | None:

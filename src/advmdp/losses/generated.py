@@ -51,10 +51,7 @@ class Noisy(Losses):
         return losses
 
     def noise_sums(self, first: int, stop: int) -> FloatArray:
-        """The sum of noise * (2 u_t - 1) over the block.
-
-        Multiplied by min(m, 1 - m), this is what noise adds to the losses if the mean m is constant.
-        """
+        """The sum of noise * (2 u_t - 1) over the block: times min(m, 1 - m), what noise adds to a mean that stays."""
         width, total = math.prod(self.shape), np.zeros(math.prod(self.shape))
         middle, length = np.full((1, width), 0.5), max(1, ENTRIES // width)
         for begin in range(first, stop, length):
@@ -192,7 +189,7 @@ class Seasonal(Noisy):
 def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
     """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
 
-    Between knots k and k' the value is k + s (k' - k), s = u^2 (3 - 2u), u the elapsed fraction of the period.
+    Between knots k and k' it is k + s (k' - k), s = u^2 (3 - 2u), u the fraction of the period gone by .
     """
     origin, begun = divmod(first, period)
     knot, passed = np.divmod(begun + np.arange(stop - first), period)
