@@ -70,6 +70,9 @@ def _least_in_hull(b: FloatArray, Q: FloatArray, weights: FloatArray) -> FloatAr
 
     It goes to the least point of all w with sum one; where that way leads out, an atom is dropped, and again.
     """
+    # In units in which the condition that w sums to one is as large as the rest, or a solver takes it for rounding.
+    size = max(np.trace(Q) / len(b), TINY)
+    b, Q = b / size, Q / size
     kept, w = np.arange(len(b)), weights
     while True:
         system = np.ones((len(kept) + 1, len(kept) + 1))
