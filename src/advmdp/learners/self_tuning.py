@@ -140,6 +140,8 @@ def _rows_flow(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _is_log_of_first(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    if state[name].size == 0:  # a pool without UC-O-REPS
+        return np.ones(0, np.bool_)
     first = state["measures"][0]
     return is_log(state[name], first if name == "log_q" else np.add.reduceat(first, sk.transition_ptr[:-1]))
 
@@ -148,12 +150,37 @@ def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
     return np.full(state[name].shape, abs(state[name].sum() - 1.0) <= SLACK)
 
 
+def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """Weights follow from what the experts would have paid, the mixability gaps, and who is awake."""
+    gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
+    excess = believed - believed.min()
+    with np.errstate(over="ignore"):
+        shares = np.exp(-log(len(excess)) * (excess / gaps)) if gaps > 0.0 else (excess <= 0.0).astype(float)
+    fits: NDArray[np.bool_] = np.abs(state[name] - shares / shares.sum()) <= SLACK
+    return fits
+
+
+def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    fits: NDArray[np.bool_] = np.abs(state[name] - state["weights"] @ state["measures"]) <= SLACK
+    return fits
+
+
+def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """The hint is the last of the pool, and never alone in it."""
+    awake = state[name] > 0
+    if len(awake) > 1:
+        awake[-1] = True
+    return awake
+
+
 MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _rows_flow)
 POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
 START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGEST_SCORE)
 RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
-WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
-FLAG = Domain("0 or 1", 0, 1)
+MIXTURE = Domain("the occupancy measures of the experts, mixed by their weights", 0.0, 1.0 + SLACK, _is_mixture)
+WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
+PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
+FLAG = Domain("1, or 0 for a hint that was not given", 0, 1, _are_awake)
 NUMBER = Domain("the number of an episode, or -1", -1, MOST)
 LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_of_first)
 
@@ -201,12 +228,13 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     optimises = "any"
     kept: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START, "sums": RECORD,
-        "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS, "account": RECORD,
-        "spans": RECORD, "past": RECORD, "errors": RECORD, "awake": FLAG, "log_q": LOG_FIRST, "log_pairs": LOG_FIRST,
+        "awake": FLAG, "q": MIXTURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START,
+        "sums": RECORD, "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS,
+        "account": RECORD, "spans": RECORD, "past": RECORD, "errors": RECORD, "log_q": LOG_FIRST,
+        "log_pairs": LOG_FIRST,
     }  # fmt: skip
     remembered: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": WEIGHTS, "awake": FLAG
+        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": PAST_WEIGHTS, "awake": FLAG
     }  # fmt: skip
     _epochs: Epochs
     _rule: Mixture
@@ -363,11 +391,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         sk, K = self.skeleton, len(self._experts)
         n, pairs, states, phases = sk.num_transitions, sk.num_pairs, sk.num_states, sum(self.periods)
         lags = _lags(sk) if any(expert.kind == FOUND for expert in self._experts) else 0
+        first = int(self._experts[0].kind == DESCENT)
         shapes: dict[str, tuple[int, ...]] = {
             "q": (n,), "policy": (pairs,), "measures": (K, n), "policies": (K, pairs), "betas": (K, states),
             "sums": (5, n), "means": (phases, n), "ago": (phases, n), "rules": (len(self.rules), pairs),
             "believed": (K,), "weights": (K,), "account": (3,), "spans": (SPANS,), "past": (lags, n),
-            "errors": (2, lags + 1), "log_q": (n,), "log_pairs": (pairs,),
+            "errors": (2, lags + 1), "log_q": (n * first,), "log_pairs": (pairs * first,),
             "z": (n,), "reduced": (n,), "mass": (self._threads * states,), "losses": (K,), "gaps": (K,),
             "scratch": (self._threads, 2 * n + pairs + 3 * ROOM),
         }  # fmt: skip
@@ -454,6 +483,8 @@ def _chosen(pool: list[Expert], names: Sequence[str] | None) -> list[Expert]:
     known = [expert.name for expert in pool]
     if isinstance(names, str) or not names or any(name not in known for name in names):
         raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
+    if set(names) == {"hint"}:
+        raise InputError("experts", "the hint alone", "one more, for episodes without a hint")
     return [expert for expert in pool if expert.name in names]
 
 
