@@ -75,16 +75,19 @@ def confidence_set(
     scale: float = 1.0,
     kinds: Kinds | None = None,
     possible: bool = False,
+    times: FloatArray | float | None = None,
 ) -> RowSet:
     """The set of that name, one of :data:`CHOICES`, around what was counted.
 
     ``horizon`` is T, or None for sets that hold for all times at once.  ``scale`` multiplies radii and widths.
+    ``times``, if given, stands in the place of T in the logarithm.
     ``kinds`` is for "pointwise"; ``possible``, which S to count, is for "l1": the others count possible successors.
     """
     if name == "pointwise":
         return pointwise_set(sk, counts, scale, kinds)
     visits = np.maximum(1.0, counts.visits)
-    times = visits * (visits + 1.0) if horizon is None else float(horizon)
+    if times is None:
+        times = visits * (visits + 1.0) if horizon is None else float(horizon)
     log_term = np.log(times * sk.num_states * sk.num_actions / delta)
     if name == "l1":
         return l1_set(sk, counts, log_term, scale, possible)
