@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import RowSet, confidence_set, kinds_for
+from advmdp.confidence import RowSet, kinds_for, recent_counts
 from advmdp.core.arrays import MOST, FloatArray, apart, floats, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
@@ -212,6 +212,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         behind it. :meth:`set_rule` changes one between episodes.
     experts
         The names of the experts to use; all by default.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`.
     threads
         How many threads project the experts side by side; they change no result.
 
@@ -233,6 +235,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         "account": RECORD, "spans": RECORD, "past": RECORD, "errors": RECORD, "log_q": LOG_FIRST,
         "log_pairs": LOG_FIRST,
     }  # fmt: skip
+    added: ClassVar = {"window": None, "discount": None, "drift": 0.0}
     remembered: ClassVar = {
         "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": PAST_WEIGHTS, "awake": FLAG
     }  # fmt: skip
@@ -250,6 +253,9 @@ class SelfTuning(ProjectedLearner[Pool]):
         kinds: Sequence[int] | None = None,
         rules: Mapping[str, ArrayLike] | None = None,
         experts: Sequence[str] | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, criterion)
@@ -259,6 +265,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._confidence = "weissman" if self.guarantee else "pointwise"
         self._kinds = kinds_for(self._confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }
@@ -378,6 +386,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
+        if not self._is_stationary(self.horizon):
+            return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
         late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
@@ -440,8 +450,7 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     def _enter_set(self) -> None:
         """Take the set that the counters make."""
-        sk, counts = self.skeleton, self._epochs.counts
-        self._row_set = confidence_set(self._confidence, sk, counts, self.horizon, self.delta, kinds=self._kinds)
+        self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
         self._within(self._row_set)
 
     def _within(self, row_set: RowSet) -> None:
