@@ -29,6 +29,7 @@ from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
@@ -146,7 +147,7 @@ class Learner(ABC):
         return inf
 
     @abstractmethod
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         """Learn from an episode: the way it took, and its loss (those along the way, for learners that see no more)."""
 
     def begin(self) -> int:
@@ -177,7 +178,7 @@ class Learner(ABC):
         """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
         raise self._in_order_only()
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
         Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory
