@@ -50,6 +50,8 @@ from .learners.ucrl2 import UCRL2 as UCRL2
 from .learners.uob_reps import UOBREPS as UOBREPS
 from .live.agent import Agent as Agent
 from .live.agent import Episode as Episode
+from .live.evaluation import Evaluation as Evaluation
+from .live.evaluation import evaluate as evaluate
 from .live.history import History as History
 from .model.by_name import loss_by_name as loss_by_name
 from .model.by_name import loss_vector as loss_vector

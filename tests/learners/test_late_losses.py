@@ -169,3 +169,150 @@ def test_bandit_learners_must_be_told_the_path() -> None:
     s = learner.begin()
     with pytest.raises(am.InputError, match="the path that the losses are along"):
         learner.learn(np.zeros(4), episode=s)
+
+
+def test_partial_paths_of_bandit_learners() -> None:
+    """Steps that are left out count as no loss: the estimate there is that of a loss of 0."""
+    whole, part = am.UOBREPS(SK, horizon=60), am.UOBREPS(SK, horizon=60)
+    for path, seen in rounds(whole, 10):
+        for one, known in ((whole, 4), (part, 2)):
+            s = one.begin()
+            one.count(path)
+            losses = np.where(np.arange(4) < 2, seen, 0.0)[:known]
+            one.learn(losses, episode=s, trajectory=path.transitions[:known])
+    assert np.array_equal(whole.policy, part.policy)
+
+
+def test_moves_are_as_short_as_the_proof_says() -> None:
+    """|q_{k+1} - q_k| <= sqrt(L) (eta F + (1 - keep) (ln n + sqrt 2)), with the norm of docs/feedback.md."""
+    rng = np.random.default_rng(0)
+    tightest = np.inf
+    for eta in (0.01, 0.3, 3.0):
+        learner = am.OREPS(MDP, horizon=50, eta=eta)
+        layers, width = SK.layer_transition_ptr, int(np.diff(SK.layer_pair_ptr).max())
+        for _ in range(50):
+            for _ in range(rng.integers(0, 6)):
+                learner.begin()
+            before, step = np.array(learner.q), learner.delays.step
+            if not learner.outstanding:
+                continue
+            learner.learn(rng.random(SK.num_transitions) ** 3, episode=int(rng.choice(learner.outstanding)))
+            keep = learner.delays.step / step
+            moved = np.add.reduceat(np.abs(learner.q - before), layers[:-1])
+            most = np.sqrt(SK.num_steps) * (eta * step + (1.0 - keep) * (np.log(width) + np.sqrt(2.0)))
+            tightest = min(tightest, most / np.linalg.norm(moved))
+    assert 1.0 <= tightest < 10.0
+
+
+def careless(mdp: am.MDP, losses: am.losses.Losses, episodes: int, eta: float, delay: int) -> float:
+    """The regret of O-REPS with one step for all losses, however late they come."""
+    sk, rows = mdp.skeleton, am.Point(mdp.transition)
+    now, policies, told, paid = am.project(sk, _start(mdp), rows), {}, [], 0.0
+    for t in range(episodes):
+        told.append(losses.at(t, policies))
+        policies[t] = now.policy
+        paid += float(now.q @ told[t])
+        if t >= delay:
+            now = am.project(sk, now.log_q - eta * told[t - delay], rows)
+    return paid - am.best_response(mdp, np.sum(told, axis=0))[1]
+
+
+def test_delays_do_not_make_the_step_run_away() -> None:
+    """Losses that answer, five times the theory's step, a long delay: a step that ignores it pays a share of L T."""
+    mdp, T, delay = am.MDP.random(layers=[1, 3, 1], actions=3, seed=2), 500, 60
+    losses = am.losses.Adaptive(mdp.skeleton, strength=0.8, seed=1)
+    theory = am.OREPS(mdp, horizon=T)
+    eta = 5.0 * theory._theory_eta(T)
+    ignored = careless(mdp, losses, T, eta, delay)
+    heeded = am.play(mdp, losses, am.OREPS(mdp, horizon=T, eta=eta), episodes=T, delay=delay).regret
+    assert ignored > 0.2 * mdp.skeleton.num_steps * T
+    assert heeded < 0.1 * ignored
+    assert am.play(mdp, losses, theory, episodes=T, delay=delay).regret <= theory.bound(T) < np.inf
+
+
+@pytest.mark.parametrize("delay", [3, [0, 9] * 500, lambda t: t % 7])
+def test_the_bound_holds_with_delays(delay: object) -> None:
+    """It says something here: it is below L T."""
+    mdp, T = am.MDP.random(layers=[1, 2, 2, 1], actions=2, seed=4), 1000
+    sk = mdp.skeleton
+    for losses in (am.losses.Switching(sk, period=4, seed=1), am.losses.Adaptive(sk)):
+        learner = am.OREPS(mdp, horizon=T)
+        game = am.play(mdp, losses, learner, episodes=T, delay=delay)
+        assert game.regret <= learner.bound(T) < sk.num_steps * T
+        assert learner.bound(T) > am.OREPS(mdp, horizon=T).bound(T)
+        assert game.curve["bound"][-1] == learner.bound(T)
+
+
+def test_total_delay_is_the_sum_of_delays() -> None:
+    delays = np.random.default_rng(1).integers(0, 20, 200)
+    delays = np.minimum(delays, 199 - np.arange(200))  # so that all losses come
+    learner = am.UCOREPS(SK, horizon=200)
+    am.play(MDP, am.losses.Stochastic(SK, seed=0), learner, episodes=200, delay=delays)
+    assert learner.outstanding == []
+    # The loss of s is late by the losses that came since s began; each of these found s open.
+    order = sorted(range(200), key=lambda s: (s + delays[s], s))
+    came = {s: k for k, s in enumerate(order)}
+    begun_before = [sum(t + delays[t] < s for t in range(200)) for s in range(200)]
+    assert learner.delays.total == sum(came[s] - begun_before[s] for s in range(200))
+    assert learner.delays.step == pytest.approx(np.sqrt(200 / (200 + 2 * learner.delays.total)))
+
+
+def test_bounds_are_infinite_where_nothing_is_proven() -> None:
+    losses = am.losses.Stochastic(SK, seed=0)
+    for make in ("OREPS, bandit", "UOBREPS", "UCOREPS, a function"):
+        learner = LEARNERS[make]()
+        am.play(MDP, losses, learner, episodes=60, delay=1)
+        assert learner.bound(60) == np.inf
+    learner = am.UCOREPS(SK, horizon=60)
+    am.play(MDP, losses, learner, episodes=60, delay=1)
+    assert am.UCOREPS(SK, horizon=60).bound(60) < learner.bound(60) < np.inf
+    overlapping = am.UCOREPS(SK, horizon=60)
+    overlapping.begin(), overlapping.begin()  # the path of the first is not known
+    assert overlapping.bound(60) == np.inf
+
+
+@pytest.mark.parametrize("delay", [7, lambda t: (3 * t) % 11])
+def test_the_certificate_of_mixing_holds_with_delays(delay: object) -> None:
+    learner = am.SelfTuning(SK, horizon=300, guarantee=True)
+    losses = am.losses.Switching(SK, period=20, seed=2)
+    game = am.play(MDP, losses, learner, episodes=300, delay=delay)
+    cost = learner.believed_by_mixture - learner.believed.min()
+    assert 0.0 < cost <= learner.mixing_cost
+    assert game.regret <= learner.bound(300) < np.inf
+
+
+def test_one_expert_is_uc_o_reps_with_delays_too() -> None:
+    delay = lambda t: (5 * t) % 13  # noqa: E731
+    losses = am.losses.Drifting(SK, seed=2)
+    for horizon in (200, None):
+        alone = am.UCOREPS(SK, horizon=horizon, confidence="weissman")
+        mixed = am.SelfTuning(SK, horizon=horizon, guarantee=True, experts=["UC-O-REPS"])
+        games = [am.play(MDP, losses, one, episodes=200, delay=delay) for one in (alone, mixed)]
+        assert games[0].total_loss == games[1].total_loss
+        assert np.array_equal(alone.policy, mixed.policy)
+        assert alone.epochs > 5
+        assert alone.delays.total > 500
+
+
+def test_seasons_keep_their_phase_with_delays() -> None:
+    """Two losses that alternate: the expert of period 2 must know which of them is next."""
+    losses = am.losses.Switching(SK, period=1, seed=0)
+    for delay in (0, 1, 4):
+        learner = am.SelfTuning(SK, periods=(2,), experts=["mean of 2 x100", "last of 2 x100", "UC-O-REPS"])
+        game = am.play(MDP, losses, learner, episodes=200, delay=delay)
+        assert game.regret < -100.0
+    bursts = am.SelfTuning(SK, periods=(2,), experts=["mean of 2 x100", "last of 2 x100", "UC-O-REPS"])
+    game = am.play(MDP, losses, bursts, episodes=200, delay=lambda t: 9 - t % 10)  # ten losses at once
+    assert game.regret < -100.0
+
+
+def test_a_forecast_counts_for_one_episode() -> None:
+    learner = am.SelfTuning(SK, experts=["UC-O-REPS", "last x10", "hint"])
+    forecast = np.random.default_rng(0).random(SK.num_transitions)
+    learner.update(*rounds(learner, 1)[0])  # before it, steps have no scale
+    plain = learner.policy
+    learner.hint(forecast)
+    first = learner.begin()
+    second = learner.begin()
+    assert not np.allclose(learner.policy_of(first), plain)
+    assert np.allclose(learner.policy_of(second), plain)

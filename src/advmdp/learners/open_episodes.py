@@ -10,6 +10,7 @@ where G = sum_k o_k (1 - eta_{k+1} / eta_k), and E counts the episodes that are 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +65,12 @@ class OpenEpisodes:
 
     open: dict[int, Played] = field(default_factory=dict)
     dropped: int = 0
+    behind: int = 0
+    """How many episodes had begun whose paths had not been counted, at the most, when another one began."""
     stale: bool = False
     """Whether a new set awaits the next episode or the next loss."""
+    spent: bool = False
+    """Whether what the learner has is for an episode that has begun, and another would get something else."""
     used: bool = False
     """Whether anything but whole episodes, one after the other, has been learned from."""
     sums: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0, 0.0]))
@@ -85,6 +90,22 @@ class OpenEpisodes:
             last = Played({name: array.copy() for name, array in arrays.items()}, row_set)
         self.open[number], self.used = last, True
 
+    @property
+    def in_order(self) -> bool:
+        """Whether every loss has come before the next episode began."""
+        return not (self.open or self.dropped or self.behind or self.sums[0] or self.sums[3])
+
+    def cost(self, sk: Skeleton, T: int, F: float, entropy: float, width: int) -> float:
+        """What delays add to a bound of 2 F L sqrt(T e), e the ``entropy``; ``width`` is n at the top of this file.
+
+        An episode whose loss has not come may have cost F L more than any other policy. The bound supposes that paths
+        are counted before the next episode begins.
+        """
+        D, G, _, E = self.sums.tolist()
+        grown = 2.0 * sqrt(entropy) * (sqrt(T + 2.0 * D) - sqrt(T))
+        unknown = len(self) + self.dropped
+        return F * sk.num_steps * (grown + (log(width) + sqrt(2.0)) * G + E + unknown) if not self.behind else inf
+
     def find(self, number: int) -> Played:
         """What is remembered of an open episode."""
         try:
@@ -103,7 +124,7 @@ class OpenEpisodes:
             NUMBERS: np.array(list(self.open), np.int64),
             OF: np.array([places[id(played)] for played in self.open.values()], np.int64),
             SUMS: self.sums.copy(),
-            STATUS: np.array([self.dropped, self.stale], np.int64),
+            STATUS: np.array([self.dropped, self.behind, self.stale, self.spent], np.int64),
         }
         for name in rows[0].rows() if rows else ():
             arrays[f"open_{name}"] = np.array([played.rows()[name] for played in rows])
@@ -126,26 +147,26 @@ class OpenEpisodes:
             fresh.open = {int(number): rows[place] for number, place in zip(numbers, of, strict=True)}
         self.sums[:] = fresh.sums  # in place: a kernel adds to them
         self.open, self.dropped, self.stale = fresh.open, fresh.dropped, fresh.stale
-        self.used = fresh.used
+        self.used, self.behind, self.spent = fresh.used, fresh.behind, fresh.spent
 
 
 def _checked(owner: str, fresh: OpenEpisodes, state: State) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The numbers of the episodes and their rows, and the rest of the state in its place."""
-    like = {SUMS: fresh.sums, STATUS: np.zeros(2, np.int64)}
+    like = {SUMS: fresh.sums, STATUS: np.zeros(4, np.int64)}
     for name, array in like.items():
         check_like(array, state[name], f"state of {owner}, {name}")
-    sums, (dropped, stale) = state[SUMS], state[STATUS].tolist()
+    sums, (dropped, behind, stale, spent) = state[SUMS], state[STATUS].tolist()
     if not ((sums >= 0.0).all() and (sums <= MOST).all() and 0.0 < sums[2] <= 1.0):
         raise InputError(f"state of {owner}, {SUMS}", f"{sums}", "four sums of delays, the third above 0 and at most 1")
-    if not 0 <= dropped <= MOST or stale not in (0, 1):
-        raise InputError(f"state of {owner}, {STATUS}", f"{[dropped, stale]}", "a count, and 0 or 1")
+    if not (0 <= dropped <= MOST and 0 <= behind <= MOST and stale in (0, 1) and spent in (0, 1)):
+        raise InputError(f"state of {owner}, {STATUS}", f"{state[STATUS]}", "two counts, and two of 0 and 1")
     numbers, of = state[NUMBERS], state[OF]
     fits = numbers.dtype == of.dtype == np.int64 and numbers.ndim == 1 and numbers.shape == of.shape
     rising = fits and (numbers[:1] >= 0).all() and (np.diff(numbers) > 0).all()
     if not rising or not np.array_equal(np.unique(of), np.arange(of.max(initial=-1) + 1)):
         raise InputError(f"state of {owner}, {NUMBERS}", f"{numbers} in rows {of}", "rising numbers, each with its row")
     fresh.sums[:] = sums
-    fresh.dropped, fresh.stale, fresh.used = dropped, bool(stale), True
+    fresh.dropped, fresh.behind, fresh.stale, fresh.spent, fresh.used = dropped, behind, bool(stale), bool(spent), True
     return numbers, of  # type: ignore[return-value]
 
 

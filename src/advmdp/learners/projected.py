@@ -6,6 +6,7 @@ Both keep a q_t inside the set of the epoch, take a subgradient z_t of f(.; l_t)
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from advmdp.core.arrays import MOST, FloatArray, floats, frozen, integers, owned
 from advmdp.core.errors import AdvMDPError, InputError, ProjectionError
 from advmdp.core.threads import check_threads
 from advmdp.criteria import Criterion
+from advmdp.learners import bounds
 from advmdp.learners.compiled import TOTAL, CompiledLearner, Memory
 from advmdp.learners.domains import MEASURE, POLICY, Domain, State
 from advmdp.learners.episode import (
@@ -106,6 +108,10 @@ class ProjectedLearner(CompiledLearner[M]):
 
     def begin(self) -> int:
         self._settle()
+        if self.counts_visits:
+            counts, first = self._epochs.counts, self.skeleton.layer_pair_ptr[1]
+            paths = int((counts.visits[:first] + counts.new_visits[:first]).sum())
+            self._open.behind = max(self._open.behind, self._begun - paths)
         number, arrays = self._begun, {name: getattr(self._memory, name) for name in self.remembered}
         self._open.add(number, arrays, self._row_set if self.needs_set else None)
         return number
@@ -216,8 +222,8 @@ class ProjectedLearner(CompiledLearner[M]):
             self._within(row_set)
 
     def _settle(self) -> None:
-        """Move q into the set of an epoch that began since it was made."""
-        if not self._open.stale:
+        """Move q into the set of an epoch that began since it was made; or make one for another episode."""
+        if not (self._open.stale or self._open.spent):
             return
         self._rule.place(self._begun, self._begun, len(self._open))
         status, self.gap = self._project_again()
@@ -228,7 +234,7 @@ class ProjectedLearner(CompiledLearner[M]):
     def _moved(self) -> None:
         """Note that q changes: if it enters a new set, all open episodes were played in another."""
         self._open.sums[3] += len(self._open) if self._open.stale else 0
-        self._open.stale = False
+        self._open.stale = self._open.spent = False
 
     @abstractmethod
     def _project_again(self) -> tuple[int, float]:
@@ -270,6 +276,16 @@ class ProjectedLearner(CompiledLearner[M]):
         self._epochs.counts.next_epoch()
         self._enter_set()
         self._open.sums[3] += len(self._open)
+
+    def _cost_of_delays(self, episodes: int, F: float) -> float:
+        """What late losses add to the bound of UC-O-REPS; it is proven for subgradients from 0 to F."""
+        if self._open.in_order:
+            return 0.0
+        if self.criterion.terms is None:
+            return inf
+        sk = self.skeleton
+        e = (bounds.eta(sk, 1, 1.0)) ** 2
+        return self._open.cost(sk, episodes, F, e, int(np.diff(sk.layer_transition_ptr).max()))
 
     def _failure(self, status: int, episode: int) -> AdvMDPError:
         return failed_projection(status, episode)

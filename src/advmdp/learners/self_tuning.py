@@ -160,7 +160,9 @@ LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_o
 
 
 class SelfTuning(ProjectedLearner[Pool]):
-    """Experts inside one confidence set, mixed by AdaHedge; nothing needs to be chosen.
+    """A mixture of experts inside one confidence set, with nothing to tune.
+
+    AdaHedge weighs the experts: UC-O-REPS, and soft responses to all, smoothed, last, seasonal and periodic losses.
 
     Parameters
     ----------
@@ -169,24 +171,23 @@ class SelfTuning(ProjectedLearner[Pool]):
     horizon
         The number of episodes, if it is known. Only the guarantee uses it.
     criterion
-        What is to be small; the total loss by default.
+        What it makes small; the total loss by default.
     delta
         The guarantee holds with probability 1 - 2 delta.
     guarantee
-        True selects the confidence set "weissman", for which :meth:`bound` holds. By default the set is "pointwise": it
-        covers most rows of P, not all at once, and learns faster, but no theorem holds.
+        True selects the confidence set "weissman", for which :meth:`Learner.bound` holds. By default the set is
+        "pointwise": it covers most rows of P, not all at once, and learns faster, but no theorem applies.
     periods
-        The losses may repeat after so many episodes: 7 for the days of a week.
+        Periods after which the losses may repeat: 7 for the days of a week.
     kinds
-        An integer label for each pair (x, a). Estimates of pairs with the same label shrink towards what they have in
-        common.
+        A label for each pair. Estimates of pairs with the same label shrink towards each other.
     rules
-        Policies of your own, by name: what is done today, for example. Each joins the pool, so the mixture is never far
+        Policies of your own, by name, such as what is done today. Each becomes an expert, so the mixture is never far
         behind it. :meth:`set_rule` changes one between episodes.
     experts
-        The names of the experts to use; all of them by default.
+        The names of the experts to use; all by default.
     threads
-        How many project the experts side by side. They change only the time, and are not saved.
+        How many threads project the experts side by side; they change no result.
 
     Examples
     --------
@@ -276,9 +277,19 @@ class SelfTuning(ProjectedLearner[Pool]):
         return owned(self._memory.sums[0])
 
     def hint(self, loss: ByName) -> None:
-        """Take a forecast of the loss of the coming episode into account; one more expert responds to it.
+        """Give a forecast of the next loss; one more expert responds to it.
 
-        It counts in this episode only. A useless forecast soon has no weight.
+        The forecast counts in the next episode only. A useless one soon has no weight.
+
+        Parameters
+        ----------
+        loss
+            The forecast, over transitions.
+
+        Raises
+        ------
+        InputError
+            If there is no expert called "hint", or if the forecast is not a loss.
         """
         if "hint" not in self.experts:
             raise InputError("hint", "a forecast", f"an expert called 'hint' among {', '.join(self.experts)}")
@@ -288,7 +299,20 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.take_hint(Dynamics(self.skeleton), losses.ravel(), self.episode))
 
     def set_rule(self, name: str, policy: ArrayLike) -> None:
-        """Change the policy of a rule of your own, from the coming episode on."""
+        """Change the policy of one of your rules, from the next episode on.
+
+        Parameters
+        ----------
+        name
+            The name of the rule.
+        policy
+            One probability for each pair.
+
+        Raises
+        ------
+        InputError
+            If there is no such rule, or if it is not a policy.
+        """
         if name not in self.rules:
             raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: rules= names them'}")
         number = list(self.rules).index(name)
@@ -297,9 +321,9 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     def begin(self) -> int:
         number = super().begin()
-        if self._memory.awake.all() and "hint" in self.experts:  # a forecast is for one episode
-            self._memory.awake[self.experts.index("hint")] = 0
-            self._open.stale = True
+        for e, expert in enumerate(self._experts):  # a forecast, or a phase of a period, is for one episode
+            self._open.spent |= expert.kind in (MEAN, AGO, FOUND) or (expert.kind == HINT and self._memory.awake[e] > 0)
+            self._memory.awake[e] = expert.kind != HINT
         return number
 
     def state(self) -> State:
@@ -321,14 +345,19 @@ class SelfTuning(ProjectedLearner[Pool]):
 
         That is S sqrt(T ln K) + 2 S for K experts whose losses of an episode differ by at most S. For the criteria of
         this library subgradients lie in [0, F], and S = F L; others may have them in [-F, F], and S = 2 F L.
-        docs/selftuning.md has the proof. Infinite without ``guarantee`` and ``horizon``, and for other lengths.
+        docs/selftuning.md has the proof. If losses came late, ``mixing_cost``, which is known only afterwards, stands
+        in its place, and docs/feedback.md says what is added. Infinite without ``guarantee`` and ``horizon``, and for
+        other lengths.
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
+        late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
+        if not self._open.in_order:
+            return total + late + self.mixing_cost
         mixing = most * (sqrt(episodes * log(len(self.experts))) + 2.0) if len(self.experts) > 1 else 0.0
-        return bounds.total(self.skeleton, episodes, self.delta, F) + mixing
+        return total + mixing
 
     def _make_pool(self) -> None:
         """The arrays, each with room around it."""
@@ -391,7 +420,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._rule.within(Bounds(row_set.bounds(self.skeleton)), row_set.some(self.skeleton))
 
     def _project_again(self) -> tuple[int, float]:
-        return self._rule.project_again(Dynamics(self.skeleton), self.episode)
+        return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
     def _check(self, status: int) -> None:
         if status:

@@ -33,12 +33,41 @@ from advmdp.model.skeleton import Skeleton
 
 
 class UOBREPS(MirrorDescent):
-    """UOB-REPS.
+    """UOB-REPS: mirror descent for bandit feedback and unknown dynamics.
 
-    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".  ``confidence`` "bernstein" is its paper's;
-    "l1", "weissman", "chernoff" and "pointwise" with its ``kinds`` are those of :class:`advmdp.UCOREPS`, and the
-    guarantee, whose proof needs a bound on each probability, is not about them.  ``confidence_scale`` multiplies
-    widths and radii: below 1 the sets may miss the truth, and the guarantee no longer applies.
+    It knows the skeleton, sees the losses along its path, and handles the total loss.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The step size; "theory" is that of its paper.
+    gamma
+        The bias of the loss estimates; "theory" is that of its paper.
+    delta
+        The guarantee holds with probability 1 - 9 delta.
+    confidence
+        The confidence set: "bernstein" is that of its paper. The others are those of :class:`UCOREPS`; the guarantee
+        does not cover them.
+    confidence_scale
+        A factor on widths and radii. Below 1 the guarantee no longer applies.
+    kinds
+        A label for each pair, for "pointwise" only.
+    threads
+        How many threads share a projection; they change no result.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UOBREPS(mdp.skeleton, horizon=500)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500, feedback="bandit").episodes
+    500
     """
 
     sees = "bandit"
@@ -78,11 +107,14 @@ class UOBREPS(MirrorDescent):
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
-        """L|X| sqrt(|A| T ln(T|X||A|/delta)), for the whole game; infinite with other parameters or lengths."""
+        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game.
+
+        Infinite with other parameters or lengths, and if losses came late.
+        """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"
         sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
-        if not theory or not sets or episodes != self.horizon:
+        if not theory or not sets or episodes != self.horizon or not self._open.in_order:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
         return sk.num_steps * sk.num_states * float(np.sqrt(inside))

@@ -4,8 +4,9 @@ A decision is made and logged as soon as the state is known: by ``begin`` for th
 ``act`` only reads it, and costs no commit.  :mod:`advmdp.live.recording` has all that changes something.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from advmdp.core.errors import InputError
@@ -239,6 +240,31 @@ class Agent:
         with self._recorder.mutex:
             self._recorder.check_usable()
             return explain(self._recorder.state, state)
+
+    def report(
+        self, path: str | PathLike[str], policies: Mapping[str, ByName] | None = None, delta: float = 0.05
+    ) -> Path:
+        """Write a page: what was paid, what simple rules would have paid, visits, radii, and alarms.
+
+        Parameters
+        ----------
+        path
+            The HTML file. It needs nothing else.
+        policies
+            Fixed policies to compare with, by name, such as {"incumbent": {"home": "bus"}}.
+        delta
+            Intervals and alarms hold with probability ``1 - delta``.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from advmdp.live.report import write_report
+
+        with self._recorder.mutex:
+            self._recorder.check_usable()
+            return write_report(self, path, policies, delta)
 
     def state_bytes(self) -> bytes:
         """All that the agent knows, as bytes: equal for agents with the same past."""

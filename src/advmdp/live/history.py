@@ -97,9 +97,13 @@ class History:
         if events:
             yield self._episode(events)
 
+    def events(self) -> Iterator[Event]:
+        """All events in the order in which they happened."""
+        return (event for _, event in self._log.events())
+
     def check(self) -> int:
         """Read all events and compare their seals; the number of events, or a :class:`LogError`."""
-        return sum(1 for _ in self._log.events())
+        return sum(1 for _ in self.events())
 
     def _about_worlds(self) -> Iterable[Event]:
         found = self._log.about_agent()

@@ -19,14 +19,55 @@ from advmdp.model.skeleton import Skeleton
 
 
 def uniform_policy(sk: Skeleton) -> FloatArray:
-    """pi(a|x) = 1 / |A(x)|: the first policy of Algorithm 2."""
+    """Choose every action of a state with the same probability.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+
+    Returns
+    -------
+    numpy.ndarray
+        A policy: one probability for each pair.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.uniform_policy(am.Skeleton.dense([1, 2, 1], actions=2))
+    array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    """
     expect(Skeleton, sk, "skeleton")
     counts = np.diff(sk.pair_ptr)[:-1]
     return np.repeat(1.0 / counts, counts)
 
 
 def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
-    """The policy that takes ``action[x]`` (a number, counted within the state) in every state x but the last."""
+    """Choose one action in every state.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    action
+        For every state but the last, the number of its action, counted within the state.
+
+    Returns
+    -------
+    numpy.ndarray
+        A policy: one probability for each pair, 0 or 1.
+
+    Raises
+    ------
+    InputError
+        If a state does not have the action given.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.deterministic_policy(am.Skeleton.dense([1, 2, 1], actions=2), [0, 1, 1])
+    array([1., 0., 0., 1., 0., 1.])
+    """
     expect(Skeleton, sk, "skeleton")
     choice = integers(action, "action")
     counts = np.diff(sk.pair_ptr)[:-1]

@@ -1,20 +1,20 @@
 """Optimism over confidence sets: extended backward induction, and upper occupancy bounds.
 
-What is the least that a pair may cost, if its row may be any in C(x, a)?  With key(x') = l(x, a, x') + V(x'),
+If the row of a pair may be any in C(x, a), its least possible cost is, with key(x') = l(x, a, x') + V(x'),
 
     min over p in C(x, a) of <p, key>
 
-is found greedily.  In an L1 ball, epsilon/2 of mass moves to the best successor, taken from the worst first (Jaksch,
-Ortner & Auer 2010, Section 3.1.2); in a box all entries start at their lower bounds and the best are filled up first.
-Backward induction with such rows gives the best policy in the best plausible world,
+A greedy method finds it.  In an L1 ball, mass epsilon/2 moves to the best successor, taken from the worst first
+(Jaksch, Ortner & Auer 2010, Section 3.1.2).  In a box, all entries start at their lower bounds, and the best ones are
+filled up first.  Backward induction with such rows gives the best policy in the best plausible world,
 
     Q(x, a) = c(x, a) + min over p in C(x, a) of <p, key>,    V(x) = min_a Q(x, a),    V(x_L) = 0
 
-and with -1 at one state x as the only cost it gives how likely that state can be under a policy,
+and with -1 at one state x as the only cost it gives the largest probability of that state under a policy,
 
     u(x, a) = pi(a|x) max over P in C of Pr[x | P, pi],
 
-the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, and a heap where it must be filled in order.
+the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, plus a heap if it must be filled in order.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ from advmdp.projection.kernels.memory import Bounds
 
 
 def make_plan(sk: Skeleton, policy: FloatArray) -> Plan:
-    """With this array for the policy."""
+    """A plan that writes its policy into this array."""
     widest = int(np.diff(sk.transition_ptr).max())
     return Plan(policy, np.zeros(sk.num_states), _whole(sk), widest)
 
@@ -51,9 +51,41 @@ def _whole(sk: Skeleton) -> NDArray[np.bool_]:
 def optimistic_response(
     sk: Skeleton, loss: ByName, row_set: RowSet, span: float = np.inf
 ) -> tuple[FloatArray, FloatArray]:
-    """The policy that is best in the best world whose rows lie in the set, and V over states; ties go to the first.
+    """Find the best policy in the most favourable world whose rows lie in a set.
 
-    With ``span`` no value of a layer is more than that below the largest (see :mod:`advmdp.learners.regal`).
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    loss
+        A loss over transitions.
+    row_set
+        Where the rows may lie.
+    span
+        The values of a layer are kept within this of the largest one; no limit by default.
+
+    Returns
+    -------
+    policy : numpy.ndarray
+        A deterministic policy. Ties go to the first action.
+    values : numpy.ndarray
+        The optimistic expected loss from each state to the end.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> loss = am.losses.Stochastic(mdp.skeleton).at(0)
+    >>> rows = am.L1Ball(mdp.transition, np.full(mdp.skeleton.num_pairs, 0.2))
+    >>> policy, values = am.optimistic_response(mdp.skeleton, loss, rows)
+    >>> bool(values[0] <= am.best_response(mdp, loss)[1])
+    True
     """
     expect(Skeleton, sk, "skeleton")
     losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
@@ -110,7 +142,30 @@ def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet)
 
 
 def upper_occupancy(sk: Skeleton, policy: ByName, row_set: RowSet) -> FloatArray:
-    """u(x, a), the largest probability of each pair under the policy over all worlds whose rows lie in the set."""
+    """Compute the largest probability of visiting each pair, over all worlds whose rows lie in a set.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    policy
+        One probability for each pair.
+    row_set
+        Where the rows may lie.
+
+    Returns
+    -------
+    numpy.ndarray
+        One probability for each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 2, 1], actions=1)
+    >>> am.upper_occupancy(sk, am.uniform_policy(sk), am.Box(np.zeros(4), np.ones(4)))
+    array([1., 1., 1.])
+    """
     expect(Skeleton, sk, "skeleton")
     pi, world, sets = np.array(checked_policy(sk, policy)), Dynamics(sk), _bounds(sk, row_set)
     plan = make_plan(sk, pi)

@@ -20,7 +20,8 @@ cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers
 cdef enum:  # how UC-O-REPS gets to its next measure
     AFRESH = 0
     ONE_STEP = 1  # on from where it is
-    SAME = 2  # but for the set
+    NEW_SET = 2  # no further, but in it
+    STAY = 3
 
 cdef class Mixture(Rule):
     cdef readonly tuple owners

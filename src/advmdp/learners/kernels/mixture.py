@@ -91,10 +91,10 @@ class Mixture(Rule):
         mix(self, cython.address(world.view))
         return status
 
-    def project_again(self, world: Dynamics, episode: cython.Py_ssize_t) -> tuple:
-        """Move all experts into a new set before any loss has come, and mix anew; the status and the gap."""
+    def project_again(self, world: Dynamics, episode: cython.Py_ssize_t, moved: cython.bint) -> tuple:
+        """The experts for another episode, in a new set if ``moved``, and their mixture; the status and the gap."""
         self.next = self.coming
-        status = project_all(self, cython.address(world.view), episode, SAME)
+        status = project_all(self, cython.address(world.view), episode, NEW_SET if moved else STAY)
         weigh_experts(self)
         mix(self, cython.address(world.view))
         return status, largest_gap(self)
@@ -398,10 +398,11 @@ def project_all(self, world, t, how):
             memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
             self.descent.others = self.others
             found = advance(self.descent, world, t - 1)
-        else:
+        elif how != STAY:
             found = begin(self.descent, world) if how == AFRESH else settle(self.descent, world)
-        self.gaps[0] = found.gap
-        status = found.status
+        if how != STAY:
+            self.gaps[0] = found.gap
+            status = found.status
     if self.threads > 1:
         for e in prange(self.count, num_threads=self.threads, schedule="dynamic"):
             if is_due(self, e, t):
