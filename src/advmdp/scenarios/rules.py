@@ -117,7 +117,7 @@ class Fixed(Learner):
     sees = "full or bandit"
     optimises = "any"
 
-    def __init__(self, skeleton: Skeleton, policy: ArrayLike, criterion: Criterion | None = None) -> None:
+    def __init__(self, skeleton: Skeleton, policy: ByName, criterion: Criterion | None = None) -> None:
         super().__init__(skeleton, criterion)
         self._policy = checked_policy(self.skeleton, policy)
 
@@ -125,7 +125,7 @@ class Fixed(Learner):
     def policy(self) -> FloatArray:
         return self._policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         self.episode += 1
 
     @property
