@@ -80,6 +80,7 @@ from .planning.hindsight import switching_comparator as switching_comparator
 from .planning.optimism import optimistic_response as optimistic_response
 from .planning.optimism import policy_interval as policy_interval
 from .planning.optimism import upper_occupancy as upper_occupancy
+from .planning.optimism import upper_visits as upper_visits
 from .projection.projector import Projection as Projection
 from .projection.projector import Projector as Projector
 from .projection.projector import project as project

@@ -458,3 +458,35 @@ def test_a_snapshot_with_anything_in_it_is_only_a_cache(tmp_path: Path) -> None:
         again = am.Agent.open(tmp_path / "a.db", durable=False)
         assert again.state_bytes() == expected
         again.close()
+
+
+def test_losses_in_groups_are_told_as_far_as_they_were_seen() -> None:
+    """The path at home sees both ways to leave; further on it sees what it passes."""
+    groups = [0, 0, 1, 1, 2]  # by pair: home, station, stuck
+    agent, twin = make(learner="UOBREPS", horizon=100, groups=groups), am.UOBREPS(SK, 100, groups=groups)
+    at_station = {key: cost for key, cost in LOSS.items() if key[0] != "stuck"}
+    early, handle = agent.begin(), twin.begin()
+    agent.tell(early, at_station)  # it may come before the path is known
+    assert agent.status().outstanding == 1
+    actions = [early.act().action]
+    early.arrive("station")
+    actions.append(early.act().action)
+    early.arrive("work", 12)  # entered in the account only
+    assert (agent.status().told, agent.status().outstanding) == (1, 0)
+    path = am.Trajectory.from_names(SK, ["home", "station", "work"], actions)
+    twin.count(path.transitions)
+    twin.learn({key: cost / 90 for key, cost in at_station.items()}, handle, path)
+    assert np.array_equal(agent.learner.policy, twin.policy)
+    late = ride(agent)
+    strict = make(learner="UOBREPS", horizon=100, groups=groups, missing="error")
+    with pytest.raises(am.InputError, match="station.*train.*nothing; expected a cost"):
+        strict.tell(ride(strict), {("home", "bus"): 3, ("home", "walk"): 3, ("station", "taxi"): 3})
+    agent.tell(late, at_station)
+    with pytest.raises(am.InputError, match="the parameter groups"):
+        agent.extend([("home", "bike", "station")])
+    part = agent.begin()
+    agent.tell(part, {("home", "bus"): 3})  # carried from before
+    part.arrive("station")
+    part.end()
+    assert (agent.status().told, agent.status().dropped) == (3, 0)
+    assert alone(agent) == agent.state_bytes()

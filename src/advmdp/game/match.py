@@ -177,7 +177,7 @@ class Match:
         believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
         trajectory = self.mdp.sample_from(policy, drawn)
         total += loss.reshape(total.shape)
-        seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
+        seen = learner.observed(trajectory, loss)
         if self.late is None:
             learner.update(trajectory, frozen(seen))
         else:

@@ -252,6 +252,10 @@ class Learner(ABC):
         given = "an episode whose loss may come late"
         return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
 
+    def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
+        """What this learner is shown of a whole loss after an episode that went this way."""
+        return loss if self.feedback == "full" else loss[trajectory.transitions]
+
     @property
     def compiled(self) -> bool:
         """Whether ``play_block`` can be called."""

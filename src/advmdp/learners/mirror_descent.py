@@ -23,6 +23,7 @@ from advmdp.learners.base import Feedback
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY
 from advmdp.learners.epochs import Epochs
+from advmdp.learners.groups import Groups
 from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import horizon_of, theory_or
@@ -35,8 +36,8 @@ from advmdp.planning.optimism import make_plan
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 
 Ints = NDArray[np.int64]
-SUBGRADIENT, IMPORTANCE, UPPER = 0, 1, 2
-"""Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma."""
+SUBGRADIENT, IMPORTANCE, UPPER, GROUPED = 0, 1, 2, 3
+"""Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma; or groups'."""
 
 
 class Belief(NamedTuple):
@@ -66,6 +67,7 @@ class Steps(NamedTuple):
     gamma: float
     counting: bool  # whether visits are counted, in epochs
     horizon: int  # 0 where there is none
+    groups: Groups | None = None  # that are observed together
 
 
 class MirrorDescent(ProjectedLearner[Belief]):
@@ -108,15 +110,17 @@ class MirrorDescent(ProjectedLearner[Belief]):
         """The logarithms of what q_1 is the projection of."""
         return uniform_logarithms(self.skeleton)
 
-    def _begin(self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True) -> None:
+    def _begin(
+        self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True, groups: Groups | None = None
+    ) -> None:
         """q_1, and the first epoch."""
         self._check_threads()
         sk = self.skeleton
         anytime = isinstance(self.eta, str) and self.horizon is None
         eta = self._theory_eta(self.horizon or 1) if isinstance(self.eta, str) else self.eta
         start = frozen(self._log_start())
-        self._steps = Steps(eta, anytime, self.share, start, source, gamma, counting, self.horizon or 0)
-        self.counts_visits, self.needs_set = counting, source == UPPER
+        self._steps = Steps(eta, anytime, self.share, start, source, gamma, counting, self.horizon or 0, groups)
+        self.counts_visits, self.needs_set = counting, source in (UPPER, GROUPED)
         self._row_set = self._new_set()
         first = self._projector.project(start, self._row_set)
         (log_w, z, chance), counts = apart(sk.num_transitions, sk.num_transitions, sk.num_steps), self._epochs.counts

@@ -179,10 +179,14 @@ class ProjectedLearner(CompiledLearner[M]):
             if never.size:
                 given = f"{sk.where_pair(int(never[0]))}, which the policy never takes"
                 raise InputError("trajectory", given, "one of the episode's policy")
-            return late_block(sk, path, losses_along(sk, path, loss), TOTAL), TOTAL
+            return late_block(sk, path, self._shown(path, loss), TOTAL), TOTAL
         given = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         losses, terms = linear_if_python(self.criterion, sk, floats(played.arrays["q"], "q"), given)
         return late_block(sk, path, losses, terms), terms
+
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
+        """What a bandit learner is told, over all transitions, NaN where it is told nothing."""
+        return losses_along(self.skeleton, path, loss)
 
     def _never_taken(self, played: Played, path: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which steps of a path the policy of the episode never takes, for learners that divide by its probability."""

@@ -14,21 +14,24 @@ and with -1 at one state x as the only cost it gives the largest probability of 
 
     u(x, a) = pi(a|x) max over P in C of Pr[x | P, pi],
 
-the upper occupancy bound of Jin et al. (2020).  Each row costs one pass, plus a heap if it must be filled in order.
+the upper occupancy bound of Jin et al. (2020).  With -1 on every transition of a group, after which nothing counts, it
+gives how likely a path can be to visit the group.
+
+Each row costs one pass, and a heap where it must be filled in order.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence import RowSet
-from advmdp.core.arrays import FloatArray, exact_floats, expect, is_number
+from advmdp.core.arrays import FloatArray, exact_floats, expect, integers, is_number
 from advmdp.core.errors import InputError
 from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.occupancy import Values
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
-from advmdp.planning.kernels.optimism import Plan, appraise_policy, plan_optimistically, reach
+from advmdp.planning.kernels.optimism import Plan, appraise_policy, plan_optimistically, reach, visit
 from advmdp.projection.kernels.memory import Bounds
 
 
@@ -173,6 +176,42 @@ def upper_occupancy(sk: Skeleton, policy: ByName, row_set: RowSet) -> FloatArray
     reached = np.array([reach(world, sets, int(k), x, plan) for x, k in enumerate(layers)])
     bounds: FloatArray = pi * reached[sk.state_of_pair]
     return bounds
+
+
+def upper_visits(sk: Skeleton, policy: ByName, row_set: RowSet, groups: ArrayLike) -> FloatArray:
+    """The largest probability of visiting each group of transitions, over all worlds whose rows lie in the set.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    policy
+        The policy, (num_pairs,).
+    row_set
+        Where the rows of P may lie.
+    groups
+        A label for each transition.
+
+    Returns
+    -------
+    For each label in rising order, the largest probability that a path takes one of its transitions.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    >>> every = [0] * mdp.skeleton.num_transitions
+    >>> am.upper_visits(mdp.skeleton, am.uniform_policy(mdp.skeleton), am.Point(mdp.transition), every).tolist()
+    [1.0]
+    """
+    expect(Skeleton, sk, "skeleton")
+    pi, world, sets = np.array(checked_policy(sk, policy)), Dynamics(sk), _bounds(sk, row_set)
+    labels = integers(groups, "groups")
+    if labels.shape != (sk.num_transitions,):
+        raise InputError("groups", f"{labels.size} labels", f"{sk.num_transitions}, one for each transition")
+    distinct, of = np.unique(labels, return_inverse=True)
+    plan, of, last = make_plan(sk, pi), of.astype(np.int64), sk.num_steps - 1
+    return np.array([visit(world, sets, of, g, last, plan) for g in range(len(distinct))])
 
 
 def _bounds(sk: Skeleton, row_set: RowSet) -> Bounds:

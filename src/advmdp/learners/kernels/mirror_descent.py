@@ -14,7 +14,7 @@ from cython.cimports.advmdp.learners.kernels.episode import (
     taken_of,
 )
 from cython.cimports.advmdp.model.kernels.world import Dynamics
-from cython.cimports.advmdp.planning.kernels.optimism import Plan, largest_reach
+from cython.cimports.advmdp.planning.kernels.optimism import Plan, largest_reach, largest_visit
 from cython.cimports.advmdp.projection.kernels.memory import Bounds, Workspace
 from cython.cimports.advmdp.projection.kernels.solver import solve
 from cython.cimports.advmdp.projection.kernels.types import SOLVED
@@ -39,6 +39,11 @@ class Descent(Rule):
         self.log_w, self.z, self.chance = floats_of(belief.log_w), floats_of(belief.z), floats_of(belief.chance)
         self.log_start, self.eta, self.anytime = reals_of(steps.log_start), steps.eta, steps.anytime
         self.share, self.gamma, self.counting = steps.share, steps.gamma, steps.counting
+        if steps.groups is not None:
+            groups = steps.groups
+            self.group_of, self.group_ptr = ints_of(groups.of), ints_of(groups.ptr)
+            self.members, self.last_step = ints_of(groups.members), ints_of(groups.last_step)
+            self.certain = ints_of(groups.certain)
         self.source, self.horizon, self.delays = steps.source, steps.horizon, floats_of(belief.delays)
 
     def within(self, bounds: Bounds) -> None:
@@ -61,6 +66,8 @@ class Descent(Rule):
             block.believed[b] = evaluate_terms(
                 cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
             )
+        elif self.source == GROUPED:
+            weigh_groups(self, world, block, b)
         else:
             weigh_path(self, world, block, b)
         if self.source != SUBGRADIENT or not same_terms(cython.address(self.terms), cython.address(block.account)):
@@ -123,6 +130,28 @@ def weigh_path(self, world, block, b):
             sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
             self.chance[k] = self.chosen[p] * largest_reach(world, sets, k, states[k], plan) + self.gamma
     estimate(world, pairs, reveal(block, b), self.chance, self.z)
+
+
+def weigh_groups(self, world, block, b):
+    """z_t from the losses of all groups that the path has seen."""
+    taken, loss = taken_of(block, b), loss_of(block, b)
+    sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
+    memset(self.z, 0, world.transitions * cython.sizeof(cython.double))
+    for k in range(block.steps):
+        if taken[k] < 0:
+            continue
+        g = self.group_of[taken[k]]
+        before: cython.bint = False
+        for j in range(k):
+            before = before or (taken[j] >= 0 and self.group_of[taken[j]] == g)
+        if before:
+            continue
+        chance = 1.0
+        if not self.certain[g]:
+            chance = largest_visit(world, sets, self.group_of, g, self.last_step[g], plan) + self.gamma
+        for j in range(self.group_ptr[g], self.group_ptr[g + 1]):
+            i = self.members[j]
+            self.z[i] = loss[i * block.dimensions] / chance
 
 
 def log_add(a, b):

@@ -5,7 +5,7 @@ Each row costs one pass, plus a heap if it must be filled in order.
 
 import cython
 import numpy as np
-from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, reals_of
+from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, ints_of, reals_of
 from cython.cimports.advmdp.model.kernels.world import Dynamics
 from cython.cimports.advmdp.projection.kernels.memory import Bounds
 from cython.cimports.libc.math import INFINITY
@@ -91,6 +91,26 @@ def largest_reach(world, sets, k, x, plan):
                     else:
                         mean = reach_row(world, sets, p, plan)
                     values[y] += policy[p] * mean
+    return -values[0]
+
+
+def largest_visit(world, sets, of, group, last, plan):
+    """max over P in the sets of Pr[a path of the plan's policy takes a transition of the group], none after step last.
+
+    ``of`` has the group of every transition.
+    """
+    values, policy, keys = plan.values, plan.policy, plan.keys
+    start = world.layer_ptr[last + 1]
+    memset(values + start, 0, (world.layer_ptr[last + 2] - start) * cython.sizeof(cython.double))
+    for x in range(start - 1, -1, -1):
+        values[x] = 0.0
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            if policy[p] > 0.0:
+                first, least, most = world.transition_ptr[p], 0.0, -1.0
+                for i in range(first, world.transition_ptr[p + 1]):
+                    keys[i - first] = -1.0 if of[i] == group else values[world.successor[i]]
+                    least, most = min(least, keys[i - first]), max(most, keys[i - first])
+                values[x] += policy[p] * (least_mean(world, sets, p, plan) if least < most else least)
     return -values[0]
 
 
@@ -220,6 +240,13 @@ def appraise_policy(world: Dynamics, bounds: Bounds, loss, plan: Plan, pairs) ->
         cython.address(world.view), cython.address(bounds.view), reals_of(loss), cython.address(plan.view),
         floats_of(pairs),
     )  # fmt: skip
+
+
+def visit(world: Dynamics, bounds: Bounds, of, group: cython.Py_ssize_t, last: cython.Py_ssize_t, plan: Plan) -> float:
+    """The largest probability that a path of the plan's policy takes a transition of the group."""
+    return largest_visit(
+        cython.address(world.view), cython.address(bounds.view), ints_of(of), group, last, cython.address(plan.view)
+    )
 
 
 def reach(world: Dynamics, bounds: Bounds, k: cython.Py_ssize_t, x: cython.Py_ssize_t, plan: Plan) -> float:
