@@ -29,7 +29,7 @@ SNAPSHOT = 2000
 """Events between snapshots, which only make opening faster."""
 
 
-UNTAUGHT = 10
+UNTAUGHT = 100
 """Episodes with costs of steps only, after which a learner of whole losses warns."""
 
 

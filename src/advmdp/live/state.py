@@ -11,6 +11,8 @@ Rules for what is missing:
     bandit: the losses along the path are learned when the episode has ended and all its costs are there
     bandit with groups: a whole loss is learned when it is told and the episode has ended; of groups that the path did
     not see it may lack entries, and they are ignored
+    the loss of an episode that began before an extension may lack what is new; that is taken to cost what is least in
+    its layer, unless ``missing`` is a number
     after ``patience`` later episodes, an episode without its loss is dropped; what comes then is logged, not learned
 """
 
@@ -206,6 +208,10 @@ class AgentState:
             return costs
         filled = np.where(gaps, self.last if isinstance(missing, str) else missing, costs)
         lacking = (gaps if missing == "error" else np.isnan(filled)) & self._needed(r)
+        if r.world != self.world.number:  # nobody could know what is new since the episode began
+            known = np.isin(np.arange(len(costs)), self.worlds[r.world].map_to(self.world))
+            filled = np.where(np.isnan(filled) & ~known, _guessed(self.world.skeleton, filled, self.terms), filled)
+            lacking &= known
         if lacking.any():
             i = int(np.argmax(lacking))
             given = "nothing" if missing == "error" else "nothing, now or before"
