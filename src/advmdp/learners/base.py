@@ -29,6 +29,7 @@ from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
@@ -192,7 +193,7 @@ class Learner(ABC):
         return inf
 
     @abstractmethod
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         """Learn from one episode.
 
         Parameters
@@ -200,7 +201,7 @@ class Learner(ABC):
         trajectory
             The path of the episode.
         loss
-            The loss over transitions; for bandit feedback, the L losses along the path.
+            The loss over transitions, as an array or by name; for bandit feedback, the L losses along the path.
         """
 
     def begin(self) -> int:
@@ -231,7 +232,7 @@ class Learner(ABC):
         """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
         raise self.takes_losses_in_order()
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
         Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence import RowSet, kinds_for, recent_counts
-from advmdp.core.arrays import MOST, FloatArray, apart, floats, frozen, owned, whole
+from advmdp.core.arrays import MOST, FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
@@ -55,6 +55,7 @@ from advmdp.learners.mirror_descent import SUBGRADIENT, Belief, Steps
 from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import between, horizon_of
 from advmdp.learners.projected import ProjectedLearner, failed_projection, uniform_logarithms
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.policy import checked_policy
@@ -311,7 +312,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         """The sum of all subgradients z_t so far, less the least of every layer."""
         return owned(self._memory.sums[0])
 
-    def hint(self, loss: ArrayLike) -> None:
+    def hint(self, loss: ByName) -> None:
         """Give a forecast of the next loss; one more expert responds to it.
 
         The forecast counts in the next episode only. A useless one soon has no weight.
@@ -328,7 +329,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         """
         if "hint" not in self.experts:
             raise InputError("hint", "a forecast", f"an expert called 'hint' among {', '.join(self.experts)}")
-        losses = checked_losses(self.skeleton, floats(loss, "hint")[None])[0]
+        losses = checked_losses(self.skeleton, loss_vector(self.skeleton, loss)[None])[0]
         if losses.size > self.skeleton.num_transitions:
             raise InputError("hint", f"{losses.shape[1]} losses at once", "one")
         self._check(self._rule.take_hint(Dynamics(self.skeleton), losses.ravel(), self.episode))

@@ -33,6 +33,7 @@ from advmdp.learners.episode import given_block, whole_path
 from advmdp.learners.groups import Groups
 from advmdp.learners.mirror_descent import GROUPED, UPPER, MirrorDescent
 from advmdp.learners.parameters import between, horizon_of, one_of, theory_or
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
@@ -141,10 +142,10 @@ class UOBREPS(MirrorDescent):
             return super().observed(trajectory, loss)
         return self._groups.shown(trajectory.transitions, loss)
 
-    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
         return super()._shown(path, loss) if self._groups is None else self._groups.shown(path, loss)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         if self._groups is None:
             super()._update_at_once(trajectory, loss)
             return

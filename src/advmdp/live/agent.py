@@ -76,7 +76,8 @@ class Agent:
             The world without its probabilities. For a learner that knows the dynamics, an MDP.
         learner
             The name of a learner whose losses may come late: "SelfTuning" by default, which learns from whole losses
-            (:meth:`tell`); "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`).
+            (:meth:`tell`); "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`), and with
+            ``groups`` from the losses of all groups that its path has seen (:meth:`tell`).
         units
             The least and the greatest cost of a step, (0, 1) by default.
         seed

@@ -2,7 +2,7 @@
 
     for episode in History.read("commute.db").episodes():
         for step in episode.steps:
-            step.state, step.action, step.probability, step.next_state, step.cost
+            step.pair, step.probabilities, step.transition, step.cost
 
 Reading needs no agent, and does not disturb one that is running.
 """

@@ -13,7 +13,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, is_number
 from advmdp.core.errors import InputError
@@ -110,6 +110,11 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
     if np.isnan(vector).any():
         raise InputError(f"loss at {sk.where_transition(int(np.argmax(np.isnan(vector))))}", "nothing", "a number")
     return vector
+
+
+def path_losses(sk: Skeleton, loss: ByName, path: NDArray[np.int64]) -> FloatArray:
+    """The losses along a path, from a dictionary by name or as an array with one for each step."""
+    return loss_from_names(sk, loss)[path] if isinstance(loss, Mapping) else floats(loss, "loss")
 
 
 def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Label], float]:
