@@ -1,7 +1,7 @@
 """An agent in a running system: what a durable step costs next to one commit of SQLite, and how soon an agent opens.
 
-Claim: act + arrive + cost, durable, take at most 3 times as long as one commit of one row.  Both take turns, on the same
-disk and with the same settings, so that a slow moment of the machine hits both; medians are compared.
+Claim: act + arrive + cost, durable, take at most 3 times as long as one commit of one row.  Both take turns, on the
+same disk and with the same settings, so that a slow moment of the machine hits both; medians are compared.
 """
 
 import sqlite3
