@@ -38,7 +38,7 @@ def test_help_fits_a_narrow_terminal(words: tuple[str, ...], monkeypatch: pytest
 def test_every_option_says_what_it_is_and_what_holds_without_it() -> None:
     said = " ".join(invoke("demo", "--help").stdout.split())
     assert "How many episodes each player plays. [default: 1000]" in said
-    assert "The seed of the world and the losses. [default: 0]" in said
+    assert "same seed, same numbers. [default: 0]" in said
     assert "[default: advmdp-demo]" in said
     assert "Keep what is finished, go on with the rest. --engine" in " ".join(invoke("run", "--help").stdout.split())
     for parser in (make_parser(), *make_parser().commands.values()):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advmdp.confidence import Counts
 from advmdp.core.arrays import FloatArray, owned
@@ -81,12 +82,17 @@ class CompiledLearner(Learner, Generic[M]):
         """All episodes of the block.  The rule comes back where an epoch ends, before it learns from that episode."""
         b, over = 0, False
         while b < len(block):
+            first = b + over
             b, status = self._rule.play(world, block, b, over, self.episode)
             over = status == EPOCH_OVER
+            self._counted(block.transitions[first : b + (status != 0)])
             if over:
                 self._next_epoch(self.episode + b + 1)
             elif status:
                 raise self._failure(status, self.episode + b)
+
+    def _counted(self, paths: NDArray[np.int64]) -> None:
+        """These paths have been counted, a row each."""
 
     def _next_epoch(self, episodes: int) -> None:
         """Begin the next epoch after so many episodes; for learners with epochs."""

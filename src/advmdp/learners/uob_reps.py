@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import CHOICES, Confidence, RowSet, confidence_set, kinds_for
+from advmdp.confidence import CHOICES, Confidence, RowSet, kinds_for, recent_counts
 from advmdp.core.arrays import FloatArray
 from advmdp.criteria import Criterion
 from advmdp.learners.compiled import TOTAL, CompiledLearner
@@ -70,6 +70,9 @@ class UOBREPS(MirrorDescent):
         group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
         transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
         in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`. With ``drift`` or ``discount``, ``confidence`` must be "l1",
+        "weissman" or "pointwise".
     threads
         How many threads share a projection; they change no result.
 
@@ -83,7 +86,14 @@ class UOBREPS(MirrorDescent):
     """
 
     sees = "bandit"
-    added: ClassVar = {"confidence": "bernstein", "kinds": None, "groups": None}
+    added: ClassVar = {
+        "confidence": "bernstein",
+        "kinds": None,
+        "groups": None,
+        "window": None,
+        "discount": None,
+        "drift": 0.0,
+    }
 
     def __init__(
         self,
@@ -97,6 +107,9 @@ class UOBREPS(MirrorDescent):
         confidence_scale: float = 1.0,
         kinds: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon_of(horizon), criterion, eta=eta, threads=threads)
@@ -105,6 +118,8 @@ class UOBREPS(MirrorDescent):
         self.confidence_scale = between("confidence_scale", confidence_scale)
         self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self.confidence, self._kinds)
         self._groups = None if groups is None else Groups(self.skeleton, groups)
         self.groups = None if self._groups is None else self._groups.labels
         self.gamma = theory_or("gamma", gamma)
@@ -118,9 +133,8 @@ class UOBREPS(MirrorDescent):
         return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * apart)))
 
     def _new_set(self) -> RowSet:
-        return confidence_set(
-            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
-            self._kinds,
+        return self._set_of(
+            self.confidence, self.horizon, self.delta, self.confidence_scale, self._kinds
         )  # fmt: skip
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
@@ -146,7 +160,7 @@ class UOBREPS(MirrorDescent):
         """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"
-        sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
+        sets = self.confidence == "bernstein" and self.confidence_scale == 1.0 and self._is_stationary(self.horizon)
         if not theory or not sets or episodes != self.horizon or self._groups is not None or not self._open.in_order:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)

@@ -165,7 +165,9 @@ class Recorder:
         """Another world."""
         self.check_usable()
         state = self.state
-        made_for = [name for name in ("kinds", "rules", "groups") if state.terms.parameters.get(name)]
+        made_for = [
+            name for name in ("kinds", "rules", "groups", "window", "discount") if state.terms.parameters.get(name)
+        ]
         if state.dynamics is not None or made_for:
             what = f"the parameter {made_for[0]}" if made_for else "known dynamics"
             raise InputError("extend", f"{state.terms.learner} with {what}, made for the old world", "a new agent")
