@@ -192,11 +192,35 @@ class StorageError(InputError):
 
 
 class LogError(InputError):
-    """The log of an agent that cannot be used: damaged, another program's file, or in use by another process."""
+    """The log of an agent cannot be used: it is damaged, another program's file, or in use by another process.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> try:
+    ...     am.History.read("nothing.db")
+    ... except am.LogError as error:
+    ...     print(error)
+    nothing.db: no such file; expected the log of an agent
+    """
 
 
 class ConflictError(InputError):
-    """An event that was told before, and otherwise."""
+    """An event was told before, and otherwise.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> agent = am.Agent.open(":memory:", skeleton=sk)
+    >>> episode = agent.begin()
+    >>> episode.arrive("work", cost=0.25)
+    >>> try:
+    ...     episode.cost(0.5)
+    ... except am.ConflictError as error:
+    ...     print(error)
+    episode 0, step 0: a cost of 0.5; expected 0.25, as was said before
+    """
 
 
 def warn_caller(text: str) -> None:

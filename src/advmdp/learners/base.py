@@ -229,7 +229,18 @@ class Learner(ABC):
         raise self.takes_losses_in_order()
 
     def take_counts(self, seen: ArrayLike) -> None:
-        """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
+        """Take counts of transitions that were made elsewhere, in place of its own.
+
+        Parameters
+        ----------
+        seen
+            How often each transition was seen, (num_transitions,).
+
+        Raises
+        ------
+        InputError
+            If these are no counts, or losses must come in order.
+        """
         raise self.takes_losses_in_order()
 
     def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:

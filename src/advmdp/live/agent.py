@@ -30,6 +30,11 @@ class Agent:
 
     Its methods may be called from several threads.
 
+    Parameters
+    ----------
+    recorder
+        The state and its log; :meth:`open` brings them.
+
     Examples
     --------
     >>> import advmdp as am
@@ -96,6 +101,11 @@ class Agent:
         parameters
             Those of the learner, such as ``horizon``.
 
+        Returns
+        -------
+        Agent
+            The agent, which :meth:`close` or a ``with`` block closes.
+
         Raises
         ------
         InputError
@@ -124,18 +134,37 @@ class Agent:
     def begin(self, event_id: str | None = None) -> "Episode":
         """Begin an episode, with the policy as it is now; its first decision is made.
 
-        With an ``event_id`` of yours the call can be repeated: the same id gives the same episode.
+        Parameters
+        ----------
+        event_id
+            With an id of yours the call can be repeated: the same id gives the same episode.
+
+        Returns
+        -------
+        Episode
+            The episode. Its id is durable when this returns.
         """
         with self._recorder.mutex:
             return Episode(self._recorder, self._recorder.begin(event_id))
 
     def episode(self, id: int) -> "Episode":
-        """The episode with this id, open or not."""
+        """Find the episode with this id, open or not.
+
+        Parameters
+        ----------
+        id
+            The id of an episode that this agent began.
+
+        Returns
+        -------
+        Episode
+            The episode.
+        """
         with self._recorder.mutex:
             return Episode(self._recorder, self._recorder.find(id).number)
 
     def tell(self, episode: "int | Episode", loss: ByName | Any) -> None:
-        """The whole loss of an episode, at any time after it began.
+        """Tell the whole loss of an episode, at any time after it began.
 
         Parameters
         ----------
@@ -207,7 +236,13 @@ class Agent:
             self._recorder.extend(steps, remove)
 
     def policy(self) -> dict[Label, dict[Label, float]]:
-        """The policy for the next episode, {state: {action: probability}}; removed actions have probability 0."""
+        """Give the policy for the next episode; removed actions have probability 0.
+
+        Returns
+        -------
+        dict
+            {state: {action: probability}}.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             world = self._recorder.state.world
@@ -218,7 +253,13 @@ class Agent:
             return found
 
     def status(self) -> Status:
-        """What has happened so far, and what is outstanding."""
+        """Say what has happened so far, and what is outstanding.
+
+        Returns
+        -------
+        Status
+            Episodes begun, finished, told and outstanding; epochs, the mean radius, the last gap, what was paid.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             state, learner = self._recorder.state, self.learner
@@ -232,11 +273,22 @@ class Agent:
             )  # fmt: skip
 
     def explain(self, state: Label) -> dict[Label, Explanation]:
-        """By action: its probability, the expected cost from here to the end with its interval, and its visits.
+        """Explain the policy in a state.
 
         The costs are the means of those learned so far. The expectation is that of the policy for the next episode
         under the estimated probabilities. The interval has the least and the greatest over the confidence set, and
         over all costs within the units where none is known.
+
+        Parameters
+        ----------
+        state
+            The name of a state, or its number where states have no names.
+
+        Returns
+        -------
+        dict
+            By action, an ``Explanation``: its ``probability``, the expected ``cost`` from here to the end, between
+            ``low`` and ``high``, and its ``visits``.
         """
         with self._recorder.mutex:
             self._recorder.check_usable()
@@ -268,7 +320,13 @@ class Agent:
             return write_report(self, path, policies, delta)
 
     def state_bytes(self) -> bytes:
-        """All that the agent knows, as bytes: equal for agents with the same past."""
+        """Write all that the agent knows as bytes.
+
+        Returns
+        -------
+        bytes
+            Equal for agents with the same past.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             return self._recorder.state.dump()
@@ -310,12 +368,29 @@ class Agent:
 
 
 class Episode:
-    """An episode of an agent; :meth:`Agent.episode` makes it again from its id."""
+    """An episode of an agent; :meth:`Agent.begin` begins one, :meth:`Agent.episode` finds it again.
+
+    Parameters
+    ----------
+    recorder
+        That of the agent.
+    id
+        Durable, and unique within the agent.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "station"), ("station", "train", "work")])
+    >>> with am.Agent.open(":memory:", skeleton=sk, units=(0, 90)) as agent:
+    ...     episode = agent.begin()
+    ...     episode.arrive("station", cost=12.5)
+    ...     print(episode.state, episode.act().action, agent.status().paid)
+    station train 12.5
+    """
 
     def __init__(self, recorder: Recorder, id: int) -> None:
         self._recorder = recorder
         self.id = id
-        """Durable, and unique within the agent."""
 
     @property
     def state(self) -> Label:
@@ -332,7 +407,19 @@ class Episode:
             return self._recorder.find(self.id).ended is not None
 
     def act(self) -> Choice:
-        """What to do now; asked again before :meth:`arrive`, it is the same."""
+        """Say what to do now; asked again before :meth:`arrive`, it is the same.
+
+        Returns
+        -------
+        Choice
+            The state, the action, its ``probability``, the ``probabilities`` of all actions, the ``version`` of the
+            policy and the step.
+
+        Raises
+        ------
+        InputError
+            If the episode has ended.
+        """
         with self._recorder.mutex:
             r = self._recorder.find(self.id)
             if r.ended:
@@ -348,6 +435,20 @@ class Episode:
         """Say where the last decision led, and perhaps what it cost, in one commit.
 
         In the last state the episode ends by itself.
+
+        Parameters
+        ----------
+        state
+            The state that was reached.
+        cost
+            What the step cost, in your units, if that is known by now.
+
+        Raises
+        ------
+        ConflictError
+            If another state was reported for this step.
+        InputError
+            If the last decision cannot lead there, or the episode has ended.
         """
         with self._recorder.mutex:
             self._recorder.arrive(self.id, state, cost)

@@ -63,7 +63,23 @@ class LoggedEpisode:
 
 
 class History:
-    """The log of an agent, to be read by episodes."""
+    """The log of an agent, to be read by episodes; :meth:`read` opens one.
+
+    Parameters
+    ----------
+    log
+        An open log.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> with am.Agent.open(":memory:", skeleton=sk, units=(0, 90)) as agent:
+    ...     agent.begin().arrive("work", cost=30)
+    ...     for episode in am.History.read(agent).episodes():
+    ...         print(episode.id, episode.ended, [step.cost for step in episode.steps])
+    0 finished [30.0]
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -76,7 +92,18 @@ class History:
 
     @classmethod
     def read(cls, source: "str | PathLike[str] | Agent | History") -> "History":
-        """The history of an agent, or of the file of one."""
+        """Read the history of an agent, or of the file of one.
+
+        Parameters
+        ----------
+        source
+            An agent, or the path of its file. The file of a running agent can be read too.
+
+        Returns
+        -------
+        History
+            As far as it was written.
+        """
         if isinstance(source, History):
             return source
         return cls(source.log if isinstance(source, Agent) else Log.read(source))
@@ -87,7 +114,13 @@ class History:
         return self.worlds[-1].skeleton
 
     def episodes(self) -> Iterator[LoggedEpisode]:
-        """All episodes in the order of their ids, as they stand now."""
+        """Go through all episodes in the order of their ids, as they stand now.
+
+        Returns
+        -------
+        iterator of LoggedEpisode
+            Each with its steps, its whole loss where one was told, and how it ended.
+        """
         events: list[Event] = []
         for event in self._log.by_episode():
             if events and event.episode != events[0].episode:
@@ -102,7 +135,13 @@ class History:
         return (event for _, event in self._log.events())
 
     def check(self) -> int:
-        """Read all events and compare their seals; the number of events, or a :class:`LogError`."""
+        """Read all events and check their seals.
+
+        Returns
+        -------
+        int
+            The number of events. A changed or missing event raises :class:`LogError`.
+        """
         return sum(1 for _ in self.events())
 
     def _about_worlds(self) -> Iterable[Event]:

@@ -47,7 +47,19 @@ def policy_from_names(sk: Skeleton, policy: Mapping[Any, Any]) -> FloatArray:
 
 
 def policy_by_name(sk: Skeleton, policy: ArrayLike) -> dict[Label, dict[Label, float]]:
-    """A policy as {state: {action: probability}}, with numbers in place of names where there are none.
+    """Write a policy as {state: {action: probability}}.
+
+    Parameters
+    ----------
+    sk
+        The skeleton. Where it has no names, numbers stand in their place.
+    policy
+        A vector over pairs.
+
+    Returns
+    -------
+    dict
+        {state: {action: probability}}, without the last state.
 
     Examples
     --------
@@ -82,7 +94,7 @@ def loss_from_names(sk: Skeleton, loss: Mapping[Any, Any]) -> FloatArray:
 
 
 def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
-    """A loss as an array over transitions: of a dictionary by name, all of it; an array is taken as it is.
+    """Turn a loss by name into an array over transitions; an array is taken as it is.
 
     Parameters
     ----------
@@ -90,6 +102,11 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
         The skeleton that has the names.
     loss
         {(state, action): cost}, {(state, action, next state): cost} or both; or an array.
+
+    Returns
+    -------
+    array
+        (num_transitions,) for a dictionary.
 
     Raises
     ------
@@ -118,7 +135,27 @@ def path_losses(sk: Skeleton, loss: ByName, path: NDArray[np.int64]) -> FloatArr
 
 
 def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Label], float]:
-    """A loss over transitions as {(state, action, next state): cost}."""
+    """Write a loss over transitions as {(state, action, next state): cost}.
+
+    Parameters
+    ----------
+    sk
+        The skeleton. Where it has no names, numbers stand in their place.
+    loss
+        A vector over transitions.
+
+    Returns
+    -------
+    dict
+        {(state, action, next state): cost}.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> am.loss_by_name(sk, [0.5, 0.25])
+    {('home', 'bus', 'work'): 0.5, ('home', 'walk', 'work'): 0.25}
+    """
     costs = exact_floats(loss, "loss", (expect(Skeleton, sk, "skeleton").num_transitions,)).tolist()
     pairs, states = sk.over_transitions(np.arange(sk.num_pairs)).tolist(), sk.state_of_pair.tolist()
     found = {}

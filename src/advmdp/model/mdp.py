@@ -82,7 +82,21 @@ class Trajectory:
 
     @classmethod
     def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
-        """The way through these states, x_0 to x_L, by these actions, each given by name or by number.
+        """Make the trajectory through these states by these actions.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        states
+            Names or numbers of x_0 to x_L.
+        actions
+            Names or numbers of a_0 to a_{L-1}.
+
+        Returns
+        -------
+        Trajectory
+            With the numbers of its states, pairs and transitions.
 
         Raises
         ------
@@ -91,8 +105,9 @@ class Trajectory:
 
         Examples
         --------
-        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
-        >>> Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> am.Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
         array([1])
         """
         taken = path_from_names(sk, states, actions)

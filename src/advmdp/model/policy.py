@@ -89,7 +89,7 @@ def policy_vector(sk: Skeleton, policy: ByName) -> FloatArray:
 
 
 def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
-    """``policy`` as a vector over pairs, with every row checked to be a distribution.
+    """Turn a policy into a vector over pairs, and check that every row is a distribution.
 
     Parameters
     ----------
@@ -97,6 +97,11 @@ def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
         The skeleton.
     policy
         {state: {action: probability}} or {state: action}, or an array over pairs.
+
+    Returns
+    -------
+    array
+        (num_pairs,).
 
     Raises
     ------

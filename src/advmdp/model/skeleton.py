@@ -172,7 +172,7 @@ class Skeleton:
     def from_steps(
         cls, steps: Iterable[tuple[Hashable, Hashable, Hashable]], initial: Iterable[Hashable] | None = None
     ) -> "Skeleton":
-        """From named rows (state, action, next state): what can happen, without probabilities.
+        """Make a skeleton from named rows (state, action, next state), without probabilities.
 
         Layers follow from the steps themselves. All ways to a state must be equally long; :func:`advmdp.time_expand`
         makes them so.
@@ -185,6 +185,11 @@ class Skeleton:
             The states in which an episode may begin, where there are several. A start is then added before them. By
             default an episode begins in the state that no step leads to.
 
+        Returns
+        -------
+        Skeleton
+            With the names of its states and actions.
+
         Raises
         ------
         ModelError
@@ -192,7 +197,8 @@ class Skeleton:
 
         Examples
         --------
-        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
         >>> sk.pair("home", "walk")
         1
         """
@@ -331,7 +337,23 @@ class Skeleton:
         return first + number
 
     def transition(self, state: str | int, action: str | int, next_state: str | int) -> int:
-        """The number of the transition (state, action, next state), each given by name or by number."""
+        """Find the number of a transition.
+
+        Parameters
+        ----------
+        state, action, next_state
+            Names, or numbers; actions are counted within their state.
+
+        Returns
+        -------
+        int
+            The number.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, or the pair has no such successor. The message guesses what was meant.
+        """
         p = self.pair(state, action)
         first, last = int(self.transition_ptr[p]), int(self.transition_ptr[p + 1])
         following: list[int] = self.successor[first:last].tolist()

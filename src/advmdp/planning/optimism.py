@@ -103,7 +103,7 @@ def optimistic_response(
 
 
 def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet) -> tuple[Values, Values]:
-    """The least and the greatest that a policy may cost from each state and pair on, over the worlds of the set.
+    """Bound what a policy may cost from each state and pair on, over all worlds whose rows lie in a set.
 
     Parameters
     ----------
@@ -119,7 +119,12 @@ def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet)
     Returns
     -------
     tuple of Values
-        ``low`` and ``high``. The true value of the policy is between them if the set has the true rows.
+        ``low`` and ``high``, the least and the greatest. The true value is between them if the set has the true rows.
+
+    Raises
+    ------
+    InputError
+        If the loss is not finite, or the policy is none.
 
     Examples
     --------
