@@ -15,7 +15,7 @@ from advmdp.experiments import catalogue
 from tests.helpers.command_line import invoke
 
 PROGRAM = Path(sys.executable).with_name("advmdp")
-COMMANDS = ("demo", "verify", "run", "report", "list")
+COMMANDS = ("demo", "verify", "run", "report", "list", "doctor")
 
 
 def test_help_lists_the_commands_and_each_has_an_example() -> None:
@@ -37,10 +37,11 @@ def test_help_fits_a_narrow_terminal(words: tuple[str, ...], monkeypatch: pytest
 
 def test_every_option_says_what_it_is_and_what_holds_without_it() -> None:
     said = " ".join(invoke("demo", "--help").stdout.split())
-    assert "How many episodes each player plays. [default: 1000]" in said
+    assert "The number of episodes that each player plays. [default: 1000]" in said
     assert "same seed, same numbers. [default: 0]" in said
     assert "[default: advmdp-demo]" in said
-    assert "Keep what is finished, go on with the rest. --engine" in " ".join(invoke("run", "--help").stdout.split())
+    said = " ".join(invoke("run", "--help").stdout.split())
+    assert "Keep finished runs and continue with the others. --engine" in said
     for parser in (make_parser(), *make_parser().commands.values()):
         assert all(action.help for action in parser._actions if action.metavar != "COMMAND")
 
@@ -56,8 +57,8 @@ def test_the_version_is_shown() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("rnu", "argument COMMAND: 'rnu'; expected one of demo, verify, run, report, list; did you mean run?"),
-        ("cheese", "argument COMMAND: 'cheese'; expected one of demo, verify, run, report, list"),
+        ("rnu", "argument COMMAND: 'rnu'; expected one of demo, verify, run, report, list, doctor; did you mean run?"),
+        ("cheese", "argument COMMAND: 'cheese'; expected one of demo, verify, run, report, list, doctor"),
         ("--versoin", "no option --versoin; did you mean --version?"),
         ("run --enigne ray", "no option --enigne; did you mean --engine?"),
         ("run spec.toml -o out --fail-fats=1", "no option --fail-fats; did you mean --fail-fast?"),

@@ -1,8 +1,8 @@
 """What an experiment can be made of: ``advmdp list``.
 
 The names and a line about each are written here, because importing the things themselves takes much longer than
-printing the list. A test compares the lines with the first lines of their docstrings. The parameters of a group are read from
-the things themselves.
+printing the list. A test compares the lines with the first lines of their docstrings. The parameters of a group are
+read from the things themselves.
 """
 
 from rich.console import Console

@@ -15,8 +15,10 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from inspect import signature
 from math import inf
 from os import PathLike
+from reprlib import Repr
 from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
@@ -43,6 +45,10 @@ DECLARED = {
     "assumes": ("arbitrary", "oblivious", "stochastic"),
 }
 """What a class of learners says of itself, and what it can say."""
+
+SHORT = Repr()
+SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict, SHORT.maxstring, SHORT.maxother = 6, 6, 4, 60, 90
+"""How arguments are shown: long lists are cut."""
 
 WEIGHT = "weight_"
 """How the names of those numbers begin that are shares of a mixture; see :meth:`Learner.marked`."""
@@ -273,9 +279,27 @@ class Learner(ABC):
         """Copies are made anew: arrays that are views of each other would come apart."""
         return make_again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
 
+    def get_params(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, except the skeleton or MDP. :func:`advmdp.clone` uses them.
+
+        Returns
+        -------
+        dict
+            Arguments of the constructor, by name.
+        """
+        threads = {} if (count := getattr(self, "_threads", None)) is None else {"threads": count}
+        return {"criterion": self.criterion, **self.parameters, **threads}
+
+    def _is_default(self, name: str, value: object) -> bool:
+        """Whether an argument has the value that it has if it is left out."""
+        default = signature(type(self)).parameters[name].default
+        if default is None and value is not None:  # what is left out becomes the total loss, or an empty collection
+            return bool(value == TotalLoss()) if name == "criterion" else value in ({}, [], ())
+        return bool(value == default)
+
     def __repr__(self) -> str:
-        told = {"criterion": self.criterion, **self.parameters}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        chosen = {name: value for name, value in self.get_params().items() if not self._is_default(name, value)}
+        return f"{type(self).__name__}({', '.join(f'{name}={SHORT.repr(value)}' for name, value in chosen.items())})"
 
     def description(self) -> dict[str, Any]:
         """Describe everything but the state and the skeleton, ready for JSON.

@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.core.errors import InputError
+from advmdp.core.html import card
 from advmdp.core.streams import generator
 from advmdp.model.kernels.evaluation import sample
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.naming import layered
+from advmdp.model.picture import layers_svg
 from advmdp.model.policy import broken_policy, policy_vector
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import (
@@ -372,6 +374,10 @@ class MDP:
 
     def __repr__(self) -> str:
         return repr(self.skeleton).replace("Skeleton", "MDP", 1)
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        return card("MDP", self.skeleton._sizes(), layers_svg(self.skeleton, self.transition))
 
 
 def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:

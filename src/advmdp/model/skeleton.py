@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import Scalar, frozen, integers, whole
 from advmdp.core.errors import InputError, ModelError
+from advmdp.core.html import card
 from advmdp.model.tables import Table, checked_sizes, dense_pointers
 
 
@@ -426,6 +427,19 @@ class Skeleton:
             f"Skeleton({self.num_steps} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
             f"{self.num_pairs} pairs, {self.num_transitions} transitions)"
         )
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        from advmdp.model.picture import layers_svg
+
+        return card("Skeleton", self._sizes(), layers_svg(self))
+
+    def _sizes(self) -> dict[str, str]:
+        """How large it is, for people."""
+        sizes = [str(n) for n in self.layer_sizes]
+        layers = "-".join(sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]])
+        numbers = {"states": self.num_states, "pairs": self.num_pairs, "transitions": self.num_transitions}
+        return {"steps": f"{self.num_steps:,}", "layers": layers} | {key: f"{n:,}" for key, n in numbers.items()}
 
     @cached_property
     def _state_numbers(self) -> dict[str, int]:
