@@ -1,6 +1,6 @@
-"""The command line, thin: each command reads its options and calls the library.
+"""The commands of the command line: each reads its options and calls the library.
 
-Whoever asks for help waits for little more than this file: what a command needs is imported when it runs.
+To keep ``--help`` fast, a command imports what it needs only when it runs.
 """
 
 import argparse
@@ -19,26 +19,29 @@ if TYPE_CHECKING:
     from advmdp.experiments.engines.local import Engine
 
 ENGINES = ("local", "ray")
-"""Who plays the runs of an experiment."""
+"""Where the runs of an experiment can be played."""
 GROUPS = ("learners", "worlds", "scenarios", "losses", "criteria")
-"""What an experiment is made of."""
+"""The parts of an experiment."""
 SHELLS = ("bash", "zsh", "fish")
 
 
 def app(words: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of this process.  Its exit code; help and misuse raise ``SystemExit``."""
+    """Run the command line, by default that of this process; return the exit code.
+
+    Help and usage errors raise ``SystemExit``.
+    """
     try:
         try:
             return _run(sys.argv[1:] if words is None else list(words))
         finally:
-            gc.freeze()  # the process ends: half a second is saved if no one looks for garbage in all that was imported
+            gc.freeze()  # the process ends: skipping the last garbage collection saves half a second
             sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # no one reads on: advmdp list | head -1
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would try once more, and complain
+    except BrokenPipeError:  # the reader has stopped, as in: advmdp list | head -1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python flushes again and complains
         return 1
-    except (AdvMDPError, OSError) as error:  # errors of ours, or a file that may not be read: one line, no traceback
+    except (AdvMDPError, OSError) as error:  # our errors, or an unreadable file: one line, no traceback
         from rich.console import Console
         from rich.markup import escape
 
@@ -82,7 +85,7 @@ def make_parser() -> Parser:
 
 
 class _Completion(argparse.Action):
-    """Installs or shows the script, for the shell that is named or else the user's, and ends."""
+    """Install or print the completion script for the given shell, by default the user's, and exit."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
@@ -91,7 +94,7 @@ class _Completion(argparse.Action):
 
         shell = values or completion.shell_of_user()
         if not shell:
-            raise argparse.ArgumentError(self, f"a shell that is not known; expected one of {', '.join(SHELLS)}")
+            raise argparse.ArgumentError(self, f"unknown shell; expected one of {', '.join(SHELLS)}")
         print(completion.SCRIPTS[shell] if option == "--show-completion" else completion.install(shell))
         parser.exit()
 
@@ -107,7 +110,7 @@ def _add_demo(parser: Parser) -> None:
         type=at_least(0),
         default=0,
         metavar="N",
-        help="Fixes the world and the losses; same seed, same numbers.",
+        help="The seed of the world and the losses.",
     )
     add("--out", default="advmdp-demo", metavar="FOLDER", help="The folder for results and pages.")
 
@@ -181,7 +184,7 @@ def run(
     from rich.console import Console
 
     if address is not None and engine != "ray":
-        raise InputError("--address", address, "--engine ray with it")
+        raise InputError("--address", address, "--engine ray as well")
     if dry_run:
         from advmdp.experiments import command
 
@@ -202,7 +205,7 @@ def run(
 
 @contextmanager
 def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Engine]":
-    """The engine; processes of this machine start before all else, and import the library while this one does."""
+    """Open the engine; local processes start first, so that they import the library while this process does."""
     if engine == "local":
         from advmdp.experiments.engines.local import processes
 

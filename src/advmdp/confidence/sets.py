@@ -1,15 +1,15 @@
-"""Confidence sets: where the rows P(.|x, a) may lie.
+"""Confidence sets: the rows P(.|x, a) that are consistent with the counts.
 
 Section 4.1 of the paper: Delta(M, i) is the set of occupancy measures whose induced rows lie in
 
     C(x, a) = { p : || p - Pbar(.|x, a) ||_1 <= epsilon(x, a) }                                        (3)
 
-:class:`L1Ball` is this set.  :class:`Box` bounds each probability on its own, as empirical Bernstein bounds do.
-:class:`Point` is known dynamics.  Tightness may differ from pair to pair: a radius of 2 or more, or a centre of zeros
-(a pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
+:class:`L1Ball` is this set.  :class:`Box` bounds each probability separately, as empirical Bernstein bounds do.
+:class:`Point` is known dynamics.  Radii may differ from pair to pair: a radius of 2 or more, or a centre of zeros (a
+pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
 
-A set is a value.  What a projection needs of it (:class:`RowSets`) is checked against the skeleton and computed once,
-by :meth:`RowSet.bounds`, and serves for as long as the set does, which for a learner is an epoch.
+A set is immutable.  :meth:`RowSet.bounds` checks it against a skeleton and computes what a projection needs
+(:class:`RowSets`).  This is done once per set; a learner keeps a set for an epoch.
 """
 
 from abc import ABC, abstractmethod
@@ -25,20 +25,20 @@ from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
 FREE = 2.0
-"""A radius at which an L1 ball around a distribution holds every other distribution."""
+"""At this radius an L1 ball around a distribution contains every other distribution."""
 
 SMALLEST = 1e-300
-"""A radius below this is 0: half of it may be."""
+"""A radius below this counts as 0, because half of it may underflow."""
 
 ROUNDING = 1e-15
-"""What rounding may do to a sum of bounds: lower bounds that sum to one but for this leave a single row."""
+"""The rounding error allowed in a sum of bounds: lower bounds that sum to one within it leave a single row."""
 
 
 class RowSets(NamedTuple):
-    """C(x,a) for every pair. `low` is the centre of an L1 ball or the lower bound of a box; the other fields follow.
+    """C(x,a) for every pair, as kernels read it. `low` is the centre of an L1 ball or the lower bound of a box.
 
-    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more says that
-    the pair is unconstrained, a radius of 0 that the set is one point, for boxes too.
+    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more means that
+    the pair is unconstrained, a radius of 0 that the set is a single point, for boxes too.
     """
 
     is_box: bool
@@ -160,7 +160,7 @@ class L1Ball(RowSet):
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
         center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
         radius = np.where(visited, np.where(radius < SMALLEST, 0.0, np.minimum(radius, FREE)), FREE)
-        # A pair with one successor has one row. Nothing must hold it there, and a point would cost the projection time.
+        # A pair with one successor has only one row, so it needs no constraint, and a point would slow the projection.
         radius = np.where((radius == 0.0) & (np.diff(sk.transition_ptr) == 1), FREE, radius)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
@@ -181,7 +181,7 @@ class L1Ball(RowSet):
         return np.where(self._visited(sk), np.minimum(self.radius, FREE), FREE)
 
     def _visited(self, sk: Skeleton) -> NDArray[np.bool_]:
-        """Pairs with a centre: the others are free, whatever their radius."""
+        """Pairs with a centre; the others are unconstrained, whatever their radius."""
         return np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
 
 
@@ -226,8 +226,8 @@ class Box(RowSet):
             p = int(np.argmax(empty))
             given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
             raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
-        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # which may miss one by rounding
-        # Lower bounds that sum to one leave a single row. Any other box is taken as it is, however thin.
+        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # the sum may fall short of one by rounding
+        # Lower bounds that sum to one leave a single row. Any other box is used as it is, however thin.
         single = least >= 1.0 - ROUNDING
         row = lower / sk.over_transitions(np.where(single, least, 1.0))
         lower = np.where(sk.over_transitions(single), row, lower)
@@ -306,7 +306,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
 
 
 def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
+    """The rows, each normalised or all zero, and which of them are not zero."""
     if (bad := ~(rows >= 0.0)).any():
         i = int(np.argmax(bad))
         raise InputError(f"{name} at {sk.where_transition(i)}", f"{rows[i]}", "a number from 0 to 1")
@@ -317,12 +317,12 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> 
         p = int(np.argmax(bad))
         where = f"{name} of {sk.where_pair(p)}"
         raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", expected)
-    if misses.max() > np.finfo(float).eps:  # over hundreds of layers more would add up
+    if misses.max() > np.finfo(float).eps:  # larger errors would accumulate over hundreds of layers
         rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
     return rows, visited
 
 
 def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:
-    """With logarithms, and all arrays read-only: kernels are compiled for one kind of array, not for every mixture."""
+    """Add the logarithms, and make all arrays read-only: kernels are compiled for one kind of array only."""
     logs = [np.log(bound, where=bound > 0.0, out=np.zeros_like(bound)) for bound in (low, high)]
     return RowSets(is_box, blocking, *(frozen(array) for array in (radius, low, high, *logs)))

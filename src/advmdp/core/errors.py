@@ -1,8 +1,8 @@
-"""What can go wrong, as types.
+"""The types of errors and warnings.
 
-Every error of this library is an :class:`AdvMDPError`.  Those about bad input are :class:`InputError`, which is also a
-``ValueError``, and always say three things: *where* it is, what was *given* there, and what was *expected*.  What is
-no error but voids a promise is an :class:`AdvMDPWarning`.
+Every error of this library is an :class:`AdvMDPError`.  Bad input raises an :class:`InputError`, which is also a
+``ValueError`` and always says three things: *where* the problem is, what was *given* there, and what was *expected*.
+An :class:`AdvMDPWarning` reports something that is no error but voids a guarantee.
 """
 
 import os
@@ -100,7 +100,7 @@ class ModelError(InputError):
     def __init__(self, rule: str, where: str, given: str, expected: str) -> None:
         super().__init__(where, given, expected)
         self.rule = rule
-        self.args = (rule, where, given, expected)  # what a copy in another process is made from
+        self.args = (rule, where, given, expected)  # pickle passes these to the constructor in another process
 
     def __str__(self) -> str:
         return f"rule '{self.rule}' is broken at {super().__str__()}"
@@ -162,8 +162,11 @@ class MissingPackageError(InputError, ImportError):
     """
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(package, "it is not installed", f"it: pip install 'advmdp[{extra}]'")
-        self.args = (package, extra)  # what a copy in another process is made from
+        super().__init__(package, "not installed", f"pip install 'advmdp[{extra}]'")
+        self.args = (package, extra)  # pickle passes these to the constructor in another process
+
+    def __str__(self) -> str:
+        return f"{self.where} is not installed; to install it: {self.expected}"
 
 
 class CheckpointError(InputError):
@@ -188,8 +191,16 @@ class StorageError(InputError):
     """
 
 
+class LogError(InputError):
+    """The log of an agent that cannot be used: damaged, another program's file, or in use by another process."""
+
+
+class ConflictError(InputError):
+    """An event that was told before, and otherwise."""
+
+
 def warn_caller(text: str) -> None:
-    """Warn at the line of the user's code that called this library, however deep inside the library we are."""
+    """Attribute a warning to the line of the user's code that called this library."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

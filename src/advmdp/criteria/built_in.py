@@ -1,4 +1,4 @@
-"""What a criterion is, those of the paper's examples, and their sums: tables of terms, which files can hold."""
+"""The base class of criteria, the criteria of the paper's examples, and their sums, as tables of terms."""
 
 import re
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from advmdp.criteria.kernels.terms import evaluate as evaluate_terms
 from advmdp.model.skeleton import Skeleton
 
 KINDS = ("total", "worst", "risk", "risk_lemma")
-"""What the kinds of terms are called in descriptions; a kind is its place here."""
+"""The names of the kinds of terms in descriptions; the number of a kind is its index here."""
 TOTAL, WORST, RISK, RISK_LEMMA = range(4)
 
 
@@ -39,7 +39,7 @@ class Criterion(ABC):
     0.7 * TotalLoss() + 0.3 * Risk(alpha=1.0, c=2.0, reading='definition')
     """
 
-    __array_ufunc__ = None  # so that NumPy leaves np.float64(0.7) * criterion to us
+    __array_ufunc__ = None  # makes NumPy defer to our __rmul__ in np.float64(0.7) * criterion
 
     @abstractmethod
     def value(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> float:
@@ -104,9 +104,9 @@ class Criterion(ABC):
         """Rows (kind, weight, alpha, c) that the kernels evaluate; None for a criterion written in Python."""
         return None
 
-    @recursive_repr()  # an attribute may lead back to the criterion
+    @recursive_repr()  # an attribute may refer back to the criterion
     def __repr__(self) -> str:
-        """Its class and its public attributes, for a class that says nothing of its own."""
+        """The class and its public attributes; subclasses may override it."""
         derived = {name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)}
         told = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in derived}
         return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in told.items())})"
@@ -132,7 +132,7 @@ class Criterion(ABC):
             The hash; empty if no number is accepted.
         """
         for d in dimensions:
-            with suppress(Exception):  # whatever its functions say to what they do not take
+            with suppress(Exception):  # its functions may raise anything on an input they do not accept
                 return sha256(self.probed(sk, d)).hexdigest()
         return ""
 
@@ -187,7 +187,7 @@ class Criterion(ABC):
 
 
 class Tabled(Criterion):
-    """A criterion of the paper's examples: its one term is all there is to it."""
+    """A criterion of the paper's examples, which consists of a single term."""
 
     @property
     @abstractmethod
@@ -212,7 +212,7 @@ class Tabled(Criterion):
             of_total = alpha * c * np.float64(sk.num_steps) ** (c - 1.0)
         bound = of_total + (1.0 - alpha) * (1.0 if kind == RISK_LEMMA else c)
         if not np.isfinite(bound):
-            raise InputError(f"{self!r}", f"c L^(c-1) with L = {sk.num_steps}, which is no float", "a smaller c")
+            raise InputError(f"{self!r}", f"c L^(c-1) overflows at L = {sk.num_steps}", "a smaller c")
         return float(bound)
 
 
@@ -306,7 +306,7 @@ class Risk(Tabled):
 
 @dataclass(frozen=True, repr=False)
 class WeightedSum(Criterion):
-    """sum_j w_j f_j with weights w_j >= 0, as arithmetic with criteria makes it; F is sum_j w_j F_j."""
+    """sum_j w_j f_j with weights w_j >= 0, the result of arithmetic with criteria; F is sum_j w_j F_j."""
 
     parts: tuple[tuple[float, Criterion], ...]
 
@@ -386,7 +386,7 @@ def _part(row: object, where: str) -> tuple[float, Criterion]:
 
 
 def _told(value: object) -> str:
-    """A value in a ``repr``; long arrays would be cut short there."""
+    """A value as shown in a ``repr``: arrays by their hash, because NumPy abbreviates long ones."""
     if isinstance(value, np.ndarray):
         return f"<{value.dtype} of shape {value.shape}, {sha256(value.tobytes()).hexdigest()[:16]}>"
     return repr(value)
@@ -397,7 +397,7 @@ def _parts(criterion: Criterion) -> tuple[tuple[float, Criterion], ...]:
 
 
 def _combined(parts: tuple[tuple[float, Criterion], ...]) -> Criterion:
-    """The sum of the parts; one part with weight 1 is itself, so that equal criteria compare equal."""
+    """The sum of the parts; a single part with weight 1 is returned as it is, so that equal criteria compare equal."""
     (weight, first), *others = parts
     return WeightedSum(parts) if others or weight != 1.0 else first
 
@@ -430,7 +430,7 @@ def _evaluated(
     measure, losses = checked(sk, q, loss)
     if losses.size > sk.num_transitions and not criterion.takes_several:
         raise InputError(
-            f"loss for {criterion!r}", f"{losses.shape[1]} losses at once", "one: only WorstCase takes several"
+            f"loss for {criterion!r}", f"{losses.shape[1]} losses at once", "one: only WorstCase accepts several"
         )
     z = np.empty(sk.num_transitions)
     value = evaluate_terms(terms, sk.layer_transition_ptr, measure, losses.reshape(len(z), -1), z)

@@ -1,4 +1,4 @@
-"""Criteria in functions of the user's own, in Python or as expressions of CVXPY."""
+"""User-defined criteria: Python functions, compositions and CVXPY expressions."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,9 +21,10 @@ Of = Callable[[FloatArray, FloatArray], ArrayLike]
 
 
 class Written(Criterion):
-    """A criterion in functions of the user's own: they are handed checked, read-only arrays; their answers are checked.
+    """A criterion made of the user's functions.
 
-    They see a loss in the shape in which it was given.
+    The functions receive checked, read-only arrays, with a loss in the shape in which it was given.  Their results are
+    checked too.
     """
 
     def __init__(self, lipschitz: Bound) -> None:
@@ -152,7 +153,7 @@ class Composite(Written):
 
 
 class Formula(NamedTuple):
-    """An expression of CVXPY, and what it is an expression in."""
+    """A CVXPY expression with its variable and its parameter."""
 
     q: "cp.Variable"
     loss: "cp.Parameter"
@@ -205,7 +206,7 @@ class CvxpyCriterion(Written):
         formula = self._set(q, loss)
         z = formula.expression.grad.get(formula.q, 0.0)
         if z is None:
-            raise InputError(f"{self!r}", "a q at which CVXPY knows no subgradient", "one inside of its domain")
+            raise InputError(f"{self!r}", "a q at which CVXPY has no subgradient", "a q inside the domain")
         dense = z.toarray() if hasattr(z, "toarray") else np.asarray(z)
         return np.broadcast_to(dense.ravel(), q.shape)
 
@@ -215,7 +216,7 @@ class CvxpyCriterion(Written):
             self._formula = self._built(len(q))
         formula = self._formula
         if loss.size != formula.loss.size:
-            raise InputError("loss", f"shape {loss.shape}", f"{formula.loss.shape}, as {self!r} has it")
+            raise InputError("loss", f"shape {loss.shape}", f"{formula.loss.shape}, the shape that {self!r} declares")
         if loss.min() < 0.0:
             raise InputError("loss", f"{loss.min()}", "0 or more")
         formula.q.value = np.maximum(q, 0.0)
@@ -229,7 +230,7 @@ class CvxpyCriterion(Written):
         loss = cp.Parameter((n,) if self.dimensions is None else (n, self.dimensions), nonneg=True, name="loss")
         expression = self.build(q, loss)
         if not isinstance(expression, cp.Expression) or expression.size != 1:
-            raise InputError(f"{self!r}", f"{expression!r}", "a scalar expression of CVXPY")
+            raise InputError(f"{self!r}", f"{expression!r}", "a scalar CVXPY expression")
         if any(variable is not q for variable in expression.variables()):
             raise InputError(f"{self!r}", f"{expression}, with other variables", "an expression in q and the loss only")
         if not expression.is_convex():
@@ -252,7 +253,7 @@ def _name(function: object) -> str:
 
 
 def _answer(given: ArrayLike, where: str, shape: tuple[int, ...]) -> FloatArray:
-    """What a function of the user's gave, checked."""
+    """The result of a user's function, checked."""
     answer = exact_floats(given, where, shape)
     if not np.isfinite(answer).all():
         raise InputError(where, f"{answer[~np.isfinite(answer)][0]}", "finite numbers")

@@ -1,4 +1,4 @@
-"""What an experiment can be made of: ``advmdp list``.
+"""The parts that an experiment can use, for ``advmdp list``.
 
 The names and a line about each are written here, because importing the things themselves takes much longer than
 printing the list. A test compares the lines with the first lines of their docstrings. The parameters of a group are
@@ -63,8 +63,8 @@ GROUPS: dict[str, dict[str, str]] = {
     "criteria": {
         "own": "The criterion of a scenario for its own losses; the total expected loss for all others",
         "total": "The total expected loss",
-        "worst-case": "The largest of several losses",
-        "risk": "The total loss and its spread over steps",
+        "worst-case": "The largest of several expected losses",
+        "risk": "The total loss and its spread over the steps",
     },
 }
 """Learners, scenarios, and the kinds of tables in a spec, with one line each."""

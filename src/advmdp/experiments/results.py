@@ -1,16 +1,16 @@
-"""What came out of an experiment, as frames: the store is read once, and no run is played again.
+"""The results of an experiment as data frames, read from its store without playing any run again.
 
-Uncertainty is about seeds.  The interval of a mean over n of them is the percentile bootstrap: draw n seeds with
-replacement, take the mean, and do so ``resamples`` times; ``level`` of these means lie inside.  The draws are fixed
-by ``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
-Learners are compared seed by seed, in the same world against the same losses, which takes out what the seed does to
-both.  Below about ten seeds such intervals are too narrow.
+Intervals express the uncertainty over seeds.  The interval of a mean over n seeds is a percentile bootstrap: draw n
+seeds with replacement, take the mean, and repeat ``resamples`` times; the interval contains a fraction ``level`` of
+these means.  ``seed`` fixes the draws, so the same store gives the same numbers.  With a single seed, intervals are
+empty; below about ten seeds they are too narrow.  Learners are compared seed by seed, in the same world against the
+same losses, which removes the variation that they share.
 
-What was paid comes first.  Learners are compared by it: where losses do not react, all learners meet the same ones, and
-the difference in paid is the difference in regret; where they do, each regret is about the losses that this learner
+Learners are compared by what they paid.  If losses do not react, all learners meet the same ones, and the difference in
+what they paid is the difference in regret.  If losses react, the regret of each learner is about the losses that it
 provoked, and regrets of two learners cannot be compared.  ``paid`` and all regrets of ``table``, ``paid``, ``regret``
-and ``comparisons`` are in the units of the problem where the world has some (money, milliseconds), and else in losses;
-``runs`` and ``curves`` have the numbers of the files, and ``paid`` besides.
+and ``comparisons`` are in the units of the problem (money, milliseconds), or in losses if the world has no units.
+``runs`` and ``curves`` have the numbers of the files, plus ``paid``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,11 +33,11 @@ from advmdp.game.ledger import marks
 from advmdp.learners.base import WEIGHT
 from advmdp.model.tables import TOLERANCE
 
-AGAIN = " (delete the folder of the run, and --resume plays it again)"
+AGAIN = " (to play it again, delete the folder of the run and use --resume)"
 LONGEST = 500
-"""Characters of an error that are kept."""
+"""The most characters kept of an error."""
 SETTING = ["world", "losses", "horizon"]
-"""What two learners share that can be compared."""
+"""What two learners must share to be compared."""
 WHICH = ["label", "learner", *SETTING, "seed"]
 CURVES = (
     "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
@@ -45,7 +45,7 @@ CURVES = (
 )  # fmt: skip
 KNOWN = (*CURVES, "episode", "path", "folder")
 IN_UNITS = ("regret", "regret_approximation", "regret_online", "bound")
-"""Differences of what is paid."""
+"""Columns that are differences in what is paid."""
 UNITS = {
     "paid": pl.Float64(),
     "unit": pl.String(),
@@ -53,23 +53,23 @@ UNITS = {
     "offset": pl.Float64(),
     "reacts": pl.Boolean(),
 }
-"""What ``curves`` say besides the files: what was paid in units of the problem, and whether the losses react."""
+"""Columns that ``curves`` adds to the files: the cost in units of the problem, and whether the losses react."""
 LOSS = "loss"
-"""The unit of worlds that have no other."""
+"""The unit of worlds without units of their own."""
 GAPS = ("projection_gap", "comparator_gap")
 SUMS = tuple(name for name in CURVES if name not in ("bound", "radius"))
 """Columns that always have a number."""
 PARTS = ("root", "name", "spec", "_entries", "_played", "_manifests", "every_label")
-"""What a part of the results shares with the whole."""
+"""Attributes that a selection of the results shares with the whole."""
 INDEXED = {
     "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
     "seed": int,
 }  # fmt: skip
-"""What the index says of a run."""
+"""The fields of a run in the index, and their types."""
 
 
 class Played(Protocol):
-    """A finished :class:`advmdp.Game`, or the account of one that somebody else's agent played."""
+    """A finished :class:`advmdp.Game`, or the account of a game that another library's agent played."""
 
     @property
     def episodes(self) -> int: ...
@@ -119,7 +119,7 @@ class Results:
         self._entries = entries.with_columns(states)
         self.every_label = self.labels
         self._played: pl.DataFrame | None = None
-        """The curves of games that are in no store."""
+        """The curves of games that are not in a store."""
         self._manifests: dict[str, dict[str, Any]] = {}
 
     @classmethod
@@ -210,7 +210,7 @@ class Results:
         )
 
     def _read(self, folders: Iterable[str]) -> pl.DataFrame:
-        """The curves of these runs; those with the same columns at once."""
+        """Read the curves of these runs, those with the same columns together."""
         alike: dict[tuple[str, ...], list[str]] = {}
         losses = dict(self._entries.select("folder", "losses").iter_rows())
         for folder in folders:
@@ -220,7 +220,7 @@ class Results:
             frame = _read_curves([self._file(name, CURVE) for name in some])
             for (folder,), part in frame.group_by("folder", maintain_order=True):
                 about = self.manifest(str(folder))
-                # Manifests did not always say whether the losses react; those that do were called "adaptive".
+                # Older manifests do not say whether the losses react; then, only "adaptive" ones did.
                 reacts = bool(about.get("reacts", losses[folder].startswith("adaptive")))
                 found.append(_with_units(part, about.get("units", {}), reacts))
         return pl.concat(found, how="diagonal")
@@ -231,12 +231,12 @@ class Results:
         return [name for name in self.curves.columns if name.startswith(WEIGHT)]
 
     def _check_marks(self, there: pl.DataFrame, found: pl.DataFrame) -> None:
-        """Every curve must have all its episodes, or seeds could not be put side by side."""
+        """Check that every curve has all its episodes, so that seeds can be put side by side."""
         episodes = dict(found.group_by("folder").agg("episode").iter_rows())
         expected = {horizon: marks(horizon).tolist() for horizon in there["horizon"].unique()}
         for folder, horizon in there.select("folder", "horizon").iter_rows():
             if episodes.get(folder) != expected[horizon]:
-                raise InputError(f"{self.folder(folder) / CURVE}", "other episodes", "a curve as it was written")
+                raise InputError(f"{self.folder(folder) / CURVE}", "other episodes", "the curve as advmdp wrote it")
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -440,7 +440,7 @@ class Results:
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
-            # By label and seed, not as columns: a label may be any text, the name of another column too.
+            # In dictionaries, not columns: a label may be any text, even the name of another column.
             wide = {str(name): dict(rows.iter_rows()) for name, rows in _by_label(part)}
             for one, other in combinations(wide, 2):
                 shared = [seed for seed in wide[one] if seed in wide[other]]
@@ -475,9 +475,7 @@ class Results:
             path = self.folder(name) / MANIFEST
             found = read_table(path)
             if not _is_manifest(found):
-                raise InputError(
-                    f"{path}", "something missing or odd", f"the manifest of a run as it was written{AGAIN}"
-                )
+                raise InputError(f"{path}", "invalid or incomplete", f"the manifest as advmdp wrote it{AGAIN}")
             self._manifests[name] = found
         return self._manifests[name]
 
@@ -499,14 +497,14 @@ class Results:
         return _read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None
 
     def _file(self, name: str, file: str) -> Path:
-        """A file of a finished run, which must have the checksum that its manifest says; older ones say none."""
+        """A file of a finished run, checked against the checksum in the manifest; older manifests have none."""
         path, checksum = self.folder(name) / file, self.manifest(name).get("files", {}).get(file)
         try:
             right = checksum is None or checksum == sha256(path.read_bytes()).hexdigest()
         except OSError as error:
-            raise InputError(f"{path}", f"{error.strerror}", f"the file as it was written{AGAIN}") from None
+            raise InputError(f"{path}", f"{error.strerror}", f"the file as advmdp wrote it{AGAIN}") from None
         if not right:
-            raise InputError(f"{path}", "a file that does not have its checksum", f"the file as it was written{AGAIN}")
+            raise InputError(f"{path}", "the checksum does not match", f"the file as advmdp wrote it{AGAIN}")
         return path
 
     def __repr__(self) -> str:
@@ -515,7 +513,7 @@ class Results:
 
 
 class _Draws:
-    """Means of seeds drawn again and again: the same draws for all that has as many seeds."""
+    """Bootstrap resamples of seeds, the same for all data with equally many seeds."""
 
     def __init__(self, level: float, resamples: int, seed: int) -> None:
         if not 0.0 < level < 1.0:
@@ -531,7 +529,7 @@ class _Draws:
         if n == 1:
             return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
         if n not in self._weights:
-            # How often each seed is drawn: the means of all resamples are then one product of matrices.
+            # How often each seed is drawn: this makes the means of all resamples one matrix product.
             rng = np.random.default_rng(self._seed)
             self._weights[n] = rng.multinomial(n, np.full(n, 1.0 / n), self._resamples) / n
         low, high = np.quantile(self._weights[n] @ values, self._tails, axis=0)
@@ -539,7 +537,7 @@ class _Draws:
 
 
 def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:
-    """All of them in one, what is no number left empty."""
+    """Concatenate the frames, with NaN replaced by null."""
     if not rows:
         kinds = dict.fromkeys(("label", "other", "world", "losses", "best"), pl.String()) | {"horizon": pl.Int64()}
         return pl.DataFrame(schema={name: kinds.get(name, pl.Float64()) for name in columns})
@@ -547,10 +545,10 @@ def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFram
 
 
 def _index(root: Path) -> dict[str, Any]:
-    """The index of the store, with the shape it must have."""
-    expected = "a folder that advmdp ran an experiment into"
+    """The index of the store, with its structure checked."""
+    expected = "the folder of an experiment"
     if not root.is_dir():
-        raise InputError(f"{root}", "no such folder" if not root.exists() else "no folder", expected)
+        raise InputError(f"{root}", "no such folder" if not root.exists() else "not a folder", expected)
     if not (root / INDEX).is_file():
         raise InputError(f"{root}", f"a folder without {INDEX}", expected)
     index = read_table(root / INDEX)
@@ -558,7 +556,7 @@ def _index(root: Path) -> dict[str, Any]:
     good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
     good = good and all(_is_entry(entry, index["spec"]) for entry in index["runs"])
     if not good or not all(map(_is_part, [*index["spec"]["worlds"], *index["spec"]["losses"]])):
-        raise InputError(f"{root / INDEX}", "something missing or odd", "the index as it was written")
+        raise InputError(f"{root / INDEX}", "invalid or incomplete", "the index as advmdp wrote it")
     return index
 
 
@@ -572,12 +570,12 @@ def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
 
 
 def _is_part(part: object) -> bool:
-    """Whether it may be a world or losses of a spec."""
+    """Whether it could be a world or losses of a spec."""
     return isinstance(part, dict) and isinstance(part.get("kind"), str)
 
 
 def _is_manifest(found: dict[str, Any]) -> bool:
-    """Whether a manifest has what is read of it."""
+    """Whether a manifest has all fields that are read."""
     parts = ("run", "result", "world", "versions", "machine")
     if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
         return False
@@ -593,20 +591,20 @@ def _is_manifest(found: dict[str, Any]) -> bool:
 
 
 def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """Short names: the kind, a scenario's or environment's own, and where several share it, what sets them apart."""
+    """Short names: the kind, or the name of a scenario or environment, plus what distinguishes equal ones."""
     names = []
     for part in parts:
         others = [other for other in parts if _called(other) == _called(part)]
         differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
         said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
         names.append(f"{_called(part)} ({said})" if said else _called(part))
-    # Two files may have one name in two folders, and 0 is written as 0.0 is not.
+    # Names may still clash: two files may have the same name in two folders.
     alike = [i for i, name in enumerate(names) if names.count(name) > 1]
     return [f"{name} #{alike.index(i) + 1}" if i in alike else name for i, name in enumerate(names)]
 
 
 def _by_label(part: pl.DataFrame) -> Iterator[tuple[object, pl.DataFrame]]:
-    """Seeds of each learner, and what it paid."""
+    """The seeds of each learner, and what it paid."""
     for (label,), rows in part.group_by("label", maintain_order=True):
         yield label, rows.select("seed", "paid")
 
@@ -617,12 +615,12 @@ def _by_seed(part: pl.DataFrame) -> dict[int, FloatArray]:
 
 
 def _marked(curves: pl.DataFrame) -> list[str]:
-    """The columns that learners mark themselves, and regrets against policies that switch."""
+    """The learners' own columns, and regrets against policies that switch."""
     return [name for name in curves.columns if name not in (*KNOWN, *UNITS, *WHICH)]
 
 
 def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> pl.DataFrame:
-    """The curve, and what was paid in units of the problem."""
+    """The curve with the cost in units of the problem."""
     scale, offset = float(units.get("scale", 1.0)), float(units.get("offset", 0.0))
     paid = curve["loss"] * scale + curve["episode"] * offset
     said = pl.lit(str(units.get("name", LOSS)))
@@ -632,7 +630,7 @@ def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> 
 
 
 def in_units(frame: pl.DataFrame) -> pl.DataFrame:
-    """Runs or curves, with regrets and the best fixed policy in the units that ``paid`` is in."""
+    """Runs or curves, with regrets and the cost of the best fixed policy in the units of ``paid``."""
     played = pl.col("episode" if "episode" in frame.columns else "horizon")
     best = pl.col("comparator") * pl.col("scale") + pl.col("offset") * played
     return frame.with_columns(pl.col(*IN_UNITS) * pl.col("scale"), comparator=best)
@@ -645,7 +643,7 @@ def _called(part: dict[str, Any]) -> str:
 def _short(value: object) -> str:
     if isinstance(value, list):
         return "-".join(map(str, value))
-    return Path(value).name if isinstance(value, str) else "open" if value is None else f"{value}"
+    return Path(value).name if isinstance(value, str) else "default" if value is None else f"{value}"
 
 
 def _read_curves(paths: list[Path]) -> pl.DataFrame:
@@ -654,17 +652,17 @@ def _read_curves(paths: list[Path]) -> pl.DataFrame:
         kind = pl.Int64() if name in ("episode", "epochs") else pl.Float64()
         if frame.schema.get(name) != kind:
             given = f"curves with {name} of type {frame.schema.get(name)}"
-            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}, as curves are written")
+            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}")
     if odd_ones := [name for name in _marked(frame) if frame.schema[name] != pl.Float64()]:
         raise InputError(f"{paths[0].parent.parent}", f"curves with {odd_ones[0]} of another type", "numbers")
     whole = pl.all_horizontal((pl.col(*SUMS).abs() <= LARGEST).fill_null(False))
     if len(odd := frame.filter(~whole)):
-        raise InputError(odd["path"][0], "sums that are missing or not finite", f"a curve as it was written{AGAIN}")
+        raise InputError(odd["path"][0], "sums that are missing or not finite", f"the curve as advmdp wrote it{AGAIN}")
     return frame.with_columns(folder=pl.col("path").str.split("/").list.get(-2)).drop("path")
 
 
 def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
-    """The flow of a run, in a world of layers of these sizes."""
+    """Read the flow of a run, in a world with layers of these sizes."""
     frame, states = _read_parquet([path]), sum(layers)
     measure: tuple[pl.DataType, float] = (pl.Float64(), 1.0 + TOLERANCE)
     ends = {"state": (pl.Int64(), states - 1.0), "successor": (pl.Int32(), states - 1.0)}
@@ -673,24 +671,24 @@ def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
     for name, (kind, most) in expected.items():
         good = good and frame.schema.get(name) == kind and bool(frame[name].is_between(0, most).fill_null(False).all())
     if not good:
-        said = f"the flow through {states} states as it was written{AGAIN}"
-        raise InputError(f"{path}", "something missing or odd", said)
+        said = f"the flow through {states} states as advmdp wrote it{AGAIN}"
+        raise InputError(f"{path}", "invalid or incomplete", said)
     return frame
 
 
 def _read_parquet(paths: list[Path]) -> pl.DataFrame:
-    """All files at once; if that fails, one by one, to say which."""
+    """Read all files at once; if that fails, read them one by one to find the invalid one."""
     try:
         return pl.read_parquet(paths, include_file_paths="path", glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if len(paths) > 1:
             for path in paths:
                 _read_parquet([path])
-        raise InputError(f"{paths[0]}", f"a file that cannot be read ({error})", "Parquet as written") from None
+        raise InputError(f"{paths[0]}", f"unreadable ({error})", "the Parquet file as advmdp wrote it") from None
 
 
 def _last_words(folder: Path) -> str:
-    """The last line of the traceback of a run that failed."""
+    """The last line of the traceback of a failed run."""
     try:
         return (folder / TRACEBACK).read_text("utf-8", "replace").strip().rpartition("\n")[2][:LONGEST]
     except OSError:

@@ -1,4 +1,4 @@
-"""A finished game, and the account of it."""
+"""The result of a finished game."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What was paid in some episodes, and what the best fixed policy in hindsight would have paid."""
+    """The cost of some episodes, and what the best fixed policy in hindsight would have paid."""
 
     episodes: int
     seed: int
@@ -45,7 +45,7 @@ class Outcome:
         return float(self.curve["regret"][-1])
 
     def _paid(self, losses: str = "these losses") -> str:
-        """What was paid, first; and the regret with what it compares with."""
+        """A summary: what was paid, then the regret and its comparator."""
         best = f"the best fixed policy on {losses}, {self.comparator.value:,.2f}"
         return f"paid {self.total_loss:,.2f}; regret {self.regret:+,.2f} against {best}"
 

@@ -27,7 +27,7 @@ from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, expect
 from advmdp.core.errors import InputError, warn_caller
 from advmdp.criteria import Criterion, TotalLoss
-from advmdp.learners.domains import State, episodes_of
+from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
@@ -96,6 +96,9 @@ class Learner(ABC):
     """Any criterion (of losses that it sees in full), or the total loss only."""
     assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
     """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
+
+    takes_late_losses: ClassVar[bool] = False
+    """Whether several episodes may be open at once: :meth:`begin`, :meth:`count`, :meth:`learn` and :meth:`drop`."""
 
     added: ClassVar[Mapping[str, object]] = {}
     """Parameters that older files do not have, with the values that these stand for."""
@@ -206,6 +209,58 @@ class Learner(ABC):
             The loss over transitions; for bandit feedback, the L losses along the path.
         """
 
+    def begin(self) -> int:
+        """Open an episode, and return its number: 0, 1, 2, ...
+
+        :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
+        needs of each until its loss has come (:meth:`learn`) or never will (:meth:`drop`).
+        """
+        raise self.takes_losses_in_order()
+
+    @property
+    def outstanding(self) -> list[int]:
+        """The numbers of the open episodes, in the order in which they began."""
+        return []
+
+    def policy_of(self, episode: int) -> FloatArray:
+        """The policy of an open episode, (num_pairs,), read-only."""
+        raise self.takes_losses_in_order()
+
+    def count(self, transitions: ArrayLike) -> None:
+        """Count the transitions of a path, whole or in part, whoever decided it.
+
+        A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
+        """
+        raise self.takes_losses_in_order()
+
+    def take_counts(self, seen: ArrayLike) -> None:
+        """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
+        raise self.takes_losses_in_order()
+
+    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+        """Learn the loss of an open episode, which is then finished.
+
+        Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory
+        or as the numbers of its transitions, and the losses along it. Of a path in part they are told that part; they
+        take the rest to have cost nothing.
+        """
+        raise self.takes_losses_in_order()
+
+    def drop(self, episode: int) -> None:
+        """Finish an open episode whose loss will never come."""
+        raise self.takes_losses_in_order()
+
+    def takes_losses_in_order(self) -> InputError:
+        """The error that says so, and which learners take late losses."""
+        from advmdp.learners.registry import taking_late_losses
+
+        given = "an episode whose loss may come late"
+        return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
+
+    def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
+        """What this learner is shown of a whole loss after an episode that went this way."""
+        return loss if self.feedback == "full" else loss[trajectory.transitions]
+
     @property
     def compiled(self) -> bool:
         """Whether ``play_block`` can be called."""
@@ -270,7 +325,7 @@ class Learner(ABC):
         """
         self.restore(state)
         checked_policy(self.skeleton, self.policy)
-        counted = episodes_of(self.skeleton, state)
+        counted = None if STATUS in state else episodes_of(self.skeleton, state)
         if counted not in (None, 0.0, episodes):
             given = f"counters of {counted:,.0f} episodes"
             raise InputError(f"state of {type(self).__name__}", given, f"those of {episodes:,}")

@@ -71,7 +71,7 @@ class CompiledLearner(Learner, Generic[M]):
         if self.weighs and not (policy[block.pairs[0]] > 0.0).all():
             p = int(block.pairs[0][np.argmin(policy[block.pairs[0]])])
             raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
-        self.play_block(Dynamics(sk), block)
+        CompiledLearner.play_block(self, Dynamics(sk), block)
 
     def play_block(self, world: Dynamics, block: Block) -> None:
         self._learn(world, block)

@@ -22,6 +22,8 @@ State = dict[str, Array]
 """What a learner has learned, by name: numbers and counts."""
 Fits = NDArray[np.bool_]
 
+STATUS = "delay_status"
+"""Of this name is an array of the state if losses came late, or paths were counted that may be parts of episodes."""
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 LARGEST_SCORE = 1e30
 """Far beyond what losses divided by small probabilities add up to."""
@@ -99,8 +101,10 @@ def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _alike_in_layers(sk: Skeleton, state: State, name: str) -> Fits:
-    """An episode visits one pair of each layer."""
+    """An episode visits one pair of each layer; parts of it may visit less."""
     totals = np.add.reduceat(state[name].astype(np.float64), sk.layer_pair_ptr[:-1])
+    if STATUS in state:
+        return np.ones(state[name].shape, np.bool_)
     return np.repeat(totals == totals[0], np.diff(sk.layer_pair_ptr))
 
 
@@ -131,7 +135,8 @@ def _within_visits(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _is_due(sk: Skeleton, state: State, name: str) -> Fits:
-    episodes = state["visits"][: sk.layer_pair_ptr[1]].sum(dtype=np.float64)
+    last = sk.num_pairs if STATUS in state else sk.layer_pair_ptr[1]
+    episodes = state["visits"][:last].sum(dtype=np.float64)
     return np.asarray(state[name] - 1.0 <= episodes)
 
 

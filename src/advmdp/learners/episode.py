@@ -5,7 +5,7 @@ A learner that sees the losses along its path only must look at no others. An ep
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, expect, floats, frozen, integers
 from advmdp.core.errors import InputError
@@ -50,6 +50,45 @@ def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: 
     return _block(sk, losses, account, path)
 
 
+def late_block(sk: Skeleton, path: NDArray[np.int64], loss: FloatArray, account: FloatArray) -> Block:
+    """An episode that was counted before its loss came; steps that are not in the path have the number -1."""
+    taken, pairs = np.full((1, sk.num_steps), -1), np.full((1, sk.num_steps), -1)
+    states = np.full((1, sk.num_steps + 1), -1)
+    of = pairs_along(sk, path)
+    steps = np.searchsorted(sk.layer_pair_ptr, of, side="right") - 1
+    taken[0, steps], pairs[0, steps], states[0, steps] = path, of, sk.state_of_pair[of]
+    return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, Trajectory(states, pairs, taken))
+
+
+def losses_along(sk: Skeleton, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    """The losses of a path over all transitions, NaN elsewhere."""
+    given = floats(loss, "loss")
+    if given.shape != path.shape or not ((given >= 0.0) & (given <= 1.0)).all():
+        raise InputError("loss", np.array2string(given, threshold=6), f"{len(path)} numbers from 0 to 1, a step each")
+    losses = np.full(sk.num_transitions, np.nan)
+    losses[path] = given
+    return losses
+
+
+def pairs_along(sk: Skeleton, path: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pair of each transition."""
+    return np.searchsorted(sk.transition_ptr, path, side="right") - 1
+
+
+def part_of_path(sk: Skeleton, transitions: Trajectory | ArrayLike) -> NDArray[np.int64]:
+    """The transitions of a path, whole or in part, checked: later steps come later, and follow on those before."""
+    given = transitions.transitions if isinstance(transitions, Trajectory) else transitions
+    taken = integers(given, "transitions")
+    if taken.size and (taken.min() < 0 or taken.max() >= sk.num_transitions):
+        raise InputError("transitions", np.array2string(taken, threshold=6), f"numbers below {sk.num_transitions}")
+    pairs = pairs_along(sk, taken)
+    steps, states = np.searchsorted(sk.layer_pair_ptr, pairs, side="right"), sk.state_of_pair[pairs]
+    ahead = np.diff(steps)
+    if (ahead < 1).any() or ((ahead == 1) & (sk.successor[taken[:-1]] != states[1:])).any():
+        raise InputError("transitions", np.array2string(taken, threshold=6), "steps that follow on each other")
+    return taken
+
+
 def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -> FloatArray:
     """A stack of losses, each over transitions and within [0, 1], as every guarantee assumes; else an error."""
     n = sk.num_transitions
@@ -61,6 +100,12 @@ def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -
         where = f"loss{when} at {sk.where_transition(int(bad[1]))}"
         raise InputError(where, f"{losses[tuple(bad)]}", "a number from 0 to 1")
     return losses
+
+
+def whole_path(sk: Skeleton, trajectory: Trajectory) -> NDArray[np.int64]:
+    """The transitions of a trajectory, checked."""
+    taken: NDArray[np.int64] = _path(sk, trajectory).transitions[0]
+    return taken
 
 
 def _path(sk: Skeleton, trajectory: Trajectory) -> Trajectory:

@@ -100,11 +100,17 @@ class OREPS(MirrorDescent):
         return start
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret by the guarantee of its paper, for the whole game; infinite with another eta or length."""
+        """Bound the regret by the guarantee of its paper, for the whole game; infinite with another eta or length.
+
+        Late losses add to it with full information. With bandit feedback it is then infinite.
+        """
         sk = self.skeleton
         L, pairs = sk.num_steps, sk.num_states * sk.num_actions
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         if self.feedback == "full":
-            return 2.0 * self.criterion.lipschitz(sk) * L * float(np.sqrt(episodes * bounds.entropy(sk)))
+            F, e, width = self.criterion.lipschitz(sk), bounds.entropy(sk), int(np.diff(sk.layer_pair_ptr).max())
+            return 2.0 * F * L * float(np.sqrt(episodes * e)) + self._open.cost(sk, episodes, F, e, width)
+        if not self._open.in_order:
+            return inf
         return 2.0 * float(np.sqrt(L * pairs * episodes * bounds.entropy(sk)))

@@ -169,6 +169,11 @@ def _check_parameters(where: str, takes: tuple[str, ...], given: Mapping[str, An
         raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(takes)}")
 
 
+def taking_late_losses() -> str:
+    """The names of the learners with several open episodes at once."""
+    return ", ".join(name for name, kind in LEARNERS.items() if kind.takes_late_losses)
+
+
 def fitting(
     feedback: str,
     knows: Literal["skeleton", "dynamics"] = "dynamics",

@@ -30,18 +30,29 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import confidence_set, kinds_for
-from advmdp.core.arrays import FloatArray, apart, floats, frozen, owned, whole
+from advmdp.confidence import RowSet, confidence_set, kinds_for
+from advmdp.core.arrays import MOST, FloatArray, apart, floats, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.base import WEIGHT
-from advmdp.learners.domains import LARGEST_SCORE, MEASURE, POLICY, SLACK, Domain, State, is_log
+from advmdp.learners.domains import (
+    LARGEST_SCORE,
+    MEASURE,
+    POLICY,
+    SLACK,
+    Domain,
+    State,
+    check_state,
+    episodes_of,
+    is_log,
+)
 from advmdp.learners.episode import checked_losses
 from advmdp.learners.epochs import Epochs
 from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.kernels.mixture import Mixture
 from advmdp.learners.mirror_descent import SUBGRADIENT, Belief, Steps
+from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import between, horizon_of
 from advmdp.learners.projected import ProjectedLearner, failed_projection, uniform_logarithms
 from advmdp.model.kernels.world import Dynamics
@@ -102,6 +113,7 @@ class Pool(NamedTuple):
     account: FloatArray  # (3,): the mixability gaps, what the mixture would have paid, squared spans
     spans: FloatArray
     past: FloatArray  # (lags, n): the last losses
+    numbers: NDArray[np.int64]  # (lags,): the episodes of these losses
     errors: FloatArray  # (2, lags + 1): of the prediction by each lag, and how many these are
     awake: NDArray[np.int64]  # (K,)
     log_q: FloatArray  # of UC-O-REPS
@@ -142,6 +154,7 @@ START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGE
 RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
 WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
 FLAG = Domain("0 or 1", 0, 1)
+NUMBER = Domain("the number of an episode, or -1", -1, MOST)
 LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_of_first)
 
 
@@ -192,6 +205,9 @@ class SelfTuning(ProjectedLearner[Pool]):
         "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS, "account": RECORD,
         "spans": RECORD, "past": RECORD, "errors": RECORD, "awake": FLAG, "log_q": LOG_FIRST, "log_pairs": LOG_FIRST,
     }  # fmt: skip
+    remembered: ClassVar = {
+        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": WEIGHTS, "awake": FLAG
+    }  # fmt: skip
     _epochs: Epochs
     _rule: Mixture
 
@@ -220,7 +236,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         }
         self._threads = whole("threads", threads, 1, MOST_THREADS)
         self._experts = _chosen(_all_experts(self.skeleton, self.periods, self.rules), experts)
-        self._epochs = Epochs(self.skeleton)
+        self._epochs, self._open = Epochs(self.skeleton), OpenEpisodes()
         self._make_pool()
         self._begin()
 
@@ -307,19 +323,45 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._memory.rules[number] = checked_policy(self.skeleton, policy)
         self._check(self._rule.take_rules(Dynamics(self.skeleton)))
 
+    def begin(self) -> int:
+        number = super().begin()
+        for e, expert in enumerate(self._experts):  # a forecast, or a phase of a period, is for one episode
+            self._open.spent |= expert.kind in (MEAN, AGO, FOUND) or (expert.kind == HINT and self._memory.awake[e] > 0)
+            self._memory.awake[e] = expert.kind != HINT
+        return number
+
+    def state(self) -> State:
+        return super().state() | ({"numbers": self._memory.numbers.copy()} if self._open.used else {})
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        numbers, lags = self._memory.numbers, len(self._memory.numbers)
+        if self._open.used:
+            check_state(type(self).__name__, self.skeleton, {"numbers": NUMBER}, {"numbers": numbers}, state)
+            numbers[:] = state["numbers"]
+        elif lags:  # losses came in order
+            last = int(episodes_of(self.skeleton, state) or 0) - 1
+            newest = last - (last - np.arange(lags)) % lags
+            numbers[:] = np.where(newest >= 0, newest, -1)
+
     def bound(self, episodes: int) -> float:
         """Theorem 5.1 for UC-O-REPS, and what AdaHedge pays at most for mixing it with the others.
 
         That is S sqrt(T ln K) + 2 S for K experts whose losses of an episode differ by at most S. For the criteria of
         this library subgradients lie in [0, F], and S = F L; others may have them in [-F, F], and S = 2 F L.
-        docs/selftuning.md has the proof. Infinite without ``guarantee`` and ``horizon``, and for other lengths.
+        docs/selftuning.md has the proof. If losses came late, ``mixing_cost``, which is known only afterwards, stands
+        in its place, and docs/feedback.md says what is added. Infinite without ``guarantee`` and ``horizon``, and for
+        other lengths.
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
+        late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
+        if not self._open.in_order:
+            return total + late + self.mixing_cost
         mixing = most * (sqrt(episodes * log(len(self.experts))) + 2.0) if len(self.experts) > 1 else 0.0
-        return bounds.total(self.skeleton, episodes, self.delta, F) + mixing
+        return total + mixing
 
     def _make_pool(self) -> None:
         """The arrays, each with room around it."""
@@ -340,7 +382,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         awake = np.array([expert.kind != HINT for expert in self._experts], np.int64)
         arrays["rules"][:] = np.array(list(self.rules.values())).reshape(arrays["rules"].shape)
         self._memory = Pool(
-            **arrays, awake=awake, visits=counts.visits, new_visits=counts.new_visits, new_seen=counts.new_seen
+            **arrays,
+            awake=awake,
+            numbers=np.full(lags, -1),
+            visits=counts.visits,
+            new_visits=counts.new_visits,
+            new_seen=counts.new_seen,
         )
 
     def _begin(self) -> None:
@@ -354,11 +401,11 @@ class SelfTuning(ProjectedLearner[Pool]):
         eta = bounds.eta(sk, self.horizon or 1, F)
         descent = None
         if self._experts[0].kind == DESCENT:
-            steps = Steps(eta, self.horizon is None, 0.0, log_start, SUBGRADIENT, 0.0, False)
+            steps = Steps(eta, self.horizon is None, 0.0, log_start, SUBGRADIENT, 0.0, False, self.horizon or 0)
             log_w, z, chance = apart(sk.num_transitions, sk.num_transitions, sk.num_steps)
             belief = Belief(
                 pool.log_q, pool.measures[0], pool.log_pairs, pool.policies[0], pool.visits, pool.new_visits,
-                pool.new_seen, log_w, z, chance,
+                pool.new_seen, log_w, z, chance, self._open.sums,
             )  # fmt: skip
             plan = make_plan(sk, pool.policies[0])
             descent = Descent(belief, steps, plan, workspaces[0], TOLERANCE, ITERATIONS)
@@ -371,7 +418,13 @@ class SelfTuning(ProjectedLearner[Pool]):
         """Take the set that the counters make."""
         sk, counts = self.skeleton, self._epochs.counts
         self._row_set = confidence_set(self._confidence, sk, counts, self.horizon, self.delta, kinds=self._kinds)
-        self._rule.within(Bounds(self._row_set.bounds(sk)), self._row_set.some(sk))
+        self._within(self._row_set)
+
+    def _within(self, row_set: RowSet) -> None:
+        self._rule.within(Bounds(row_set.bounds(self.skeleton)), row_set.some(self.skeleton))
+
+    def _project_again(self) -> tuple[int, float]:
+        return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
     def _check(self, status: int) -> None:
         if status:

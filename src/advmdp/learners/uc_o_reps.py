@@ -113,11 +113,12 @@ class UCOREPS(MirrorDescent):
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 as printed; infinite with parameters for which it does not hold.
+        """Theorem 5.1 as printed, and what late losses add; infinite with parameters for which it does not hold.
 
         It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
         """
         sets = self.confidence in INSIDE_THE_PAPERS and self.confidence_scale == 1.0
         if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
-        return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
+        F = self.criterion.lipschitz(self.skeleton)
+        return bounds.total(self.skeleton, episodes, self.delta, F) + self._cost_of_delays(episodes, F)

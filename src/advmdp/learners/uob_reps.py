@@ -23,12 +23,18 @@ from math import inf
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.confidence import CHOICES, Confidence, RowSet, confidence_set, kinds_for
+from advmdp.core.arrays import FloatArray
 from advmdp.criteria import Criterion
-from advmdp.learners.mirror_descent import UPPER, MirrorDescent
+from advmdp.learners.compiled import TOTAL, CompiledLearner
+from advmdp.learners.episode import given_block, whole_path
+from advmdp.learners.groups import Groups
+from advmdp.learners.mirror_descent import GROUPED, UPPER, MirrorDescent
 from advmdp.learners.parameters import between, horizon_of, one_of, theory_or
+from advmdp.model.kernels.world import Dynamics
+from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
 
 
@@ -58,6 +64,11 @@ class UOBREPS(MirrorDescent):
         A factor on widths and radii. Below 1 the guarantee no longer applies.
     kinds
         A label for each pair, for "pointwise" only.
+    groups
+        A label for each transition or for each pair, such as the router of a link. A path that takes a transition of a
+        group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
+        transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
+        in each layer, summed, replaces |X||A| if it is less than the number of pairs.
     threads
         How many threads share a projection; they change no result.
 
@@ -71,7 +82,7 @@ class UOBREPS(MirrorDescent):
     """
 
     sees = "bandit"
-    added: ClassVar = {"confidence": "bernstein", "kinds": None}
+    added: ClassVar = {"confidence": "bernstein", "kinds": None, "groups": None}
 
     def __init__(
         self,
@@ -84,6 +95,7 @@ class UOBREPS(MirrorDescent):
         confidence: Confidence = "bernstein",
         confidence_scale: float = 1.0,
         kinds: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon_of(horizon), criterion, eta=eta, threads=threads)
@@ -92,13 +104,17 @@ class UOBREPS(MirrorDescent):
         self.confidence_scale = between("confidence_scale", confidence_scale)
         self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self._groups = None if groups is None else Groups(self.skeleton, groups)
+        self.groups = None if self._groups is None else self._groups.labels
         self.gamma = theory_or("gamma", gamma)
         chosen = self._theory_eta(horizon) if isinstance(self.gamma, str) else self.gamma
-        self._begin(UPPER, chosen)
+        self._begin(UPPER if self._groups is None else GROUPED, chosen, groups=self._groups)
 
     def _theory_eta(self, T: int) -> float:
         L, pairs = self.skeleton.num_steps, self.skeleton.num_states * self.skeleton.num_actions
-        return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * pairs)))
+        fewer = self._groups is not None and self._groups.size < self.skeleton.num_pairs
+        apart = self._groups.size if self._groups is not None and fewer else pairs
+        return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * apart)))
 
     def _new_set(self) -> RowSet:
         return confidence_set(
@@ -106,12 +122,31 @@ class UOBREPS(MirrorDescent):
             self._kinds,
         )  # fmt: skip
 
+    def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
+        if self._groups is None:
+            return super().observed(trajectory, loss)
+        return self._groups.shown(trajectory.transitions, loss)
+
+    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+        return super()._shown(path, loss) if self._groups is None else self._groups.shown(path, loss)
+
+    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        if self._groups is None:
+            super()._update_at_once(trajectory, loss)
+            return
+        losses = self._shown(whole_path(self.skeleton, trajectory), loss)
+        block = given_block(self.skeleton, trajectory, losses, TOTAL)
+        CompiledLearner.play_block(self, Dynamics(self.skeleton), block)
+
     def bound(self, episodes: int) -> float:
-        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game; infinite with other parameters or lengths."""
+        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game.
+
+        Infinite with other parameters or lengths, with groups, and if losses came late.
+        """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"
         sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
-        if not theory or not sets or episodes != self.horizon:
+        if not theory or not sets or episodes != self.horizon or self._groups is not None or not self._open.in_order:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)
         return sk.num_steps * sk.num_states * float(np.sqrt(inside))

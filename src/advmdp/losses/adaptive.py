@@ -1,4 +1,4 @@
-"""Losses that react to the learner: the adversary that punishes what the learner prefers."""
+"""Losses that react to the learner: actions that it preferred lately cost more."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,10 +81,10 @@ class Adaptive(Noisy):
         total = np.zeros(self.skeleton.num_pairs)
         for s in past:
             if policies is None:
-                raise InputError("policies", "none", f"those of episodes {past.start} to {t - 1}, by episode")
+                raise InputError("policies", "none", f"the policies of episodes {past.start} to {t - 1}, by episode")
             try:
                 policy = policies[s]
             except (LookupError, TypeError):
-                raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
+                raise InputError("policies", f"nothing for episode {s}", "the policy of that episode") from None
             total += checked_policy(self.skeleton, policy)
         return total / len(past)

@@ -1,4 +1,4 @@
-"""What a sequence of losses is: a pure function of the episode, and of past policies where it reacts to them."""
+"""The base class of loss sequences: pure functions of the episode and, if they react, of past policies."""
 
 from abc import ABC, abstractmethod
 from typing import Protocol
@@ -43,9 +43,9 @@ class Losses(ABC):
     """
 
     memory: int = 0
-    """How many of the last policies the loss of an episode depends on; 0 for an adversary that chose all in advance."""
+    """How many of the last policies the loss of an episode depends on; 0 if all losses are fixed in advance."""
     episodes: int | None = None
-    """How many episodes there are, where the sequence ends."""
+    """The number of episodes; None for an endless sequence."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
         self.skeleton = expect(Skeleton, skeleton, "skeleton")
@@ -95,8 +95,8 @@ class Losses(ABC):
         """
         begin, end = whole("episode", first, 0), whole("episode", stop, 0)
         if begin > end or (self.episodes is not None and end > self.episodes):
-            expected = "an ascent" if self.episodes is None else f"an ascent up to {self.episodes}"
-            raise InputError("episodes", f"{begin} to {end}", expected)
+            expected = "first <= stop" if self.episodes is None else f"first <= stop <= {self.episodes}"
+            raise InputError("episodes", f"first {begin}, stop {end}", expected)
         return self._block(begin, end, policies).reshape(end - begin, *self.shape)
 
     def reaction(self, first: int, stop: int, policies: Policies) -> Reaction | None:
@@ -144,4 +144,4 @@ class Losses(ABC):
 
     @abstractmethod
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        """The losses of the block, in any shape that has their entries in order; the bounds are checked."""
+        """The losses of the block, in any shape with the entries in order; ``first`` and ``stop`` are checked."""

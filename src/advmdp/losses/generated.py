@@ -1,6 +1,6 @@
-"""Seeded sequences of losses that do not react: stochastic, switching, seasonal, drifting, functions of the episode.
+"""Generated losses that do not react: stochastic, switching, seasonal, drifting, functions of the episode.
 
-The seeded sequences share one construction: a mean m_t(x, a, x') that moves in a way of its own, and noise around it,
+The seeded sequences share one construction: a mean m_t(x, a, x'), which each class moves in its own way, and noise,
 
     l_t = m_t + noise * (2 u_t - 1) * min(m_t, 1 - m_t),        u_t uniform in [0, 1), independent over t and entries,
 
@@ -22,11 +22,11 @@ from advmdp.losses.kernels.noise import add_noise
 from advmdp.model.skeleton import Skeleton
 
 ENTRIES = 2**19
-"""So many numbers are drawn at once: 4 MB."""
+"""How many numbers are drawn at once: 4 MB."""
 
 
 class Noisy(Losses):
-    """Means that subclasses give in :meth:`expected`, with noise around them."""
+    """Noise around means, which subclasses define in :meth:`_means`."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None, noise: float, seed: int) -> None:
         super().__init__(skeleton, dimensions)
@@ -36,7 +36,7 @@ class Noisy(Losses):
 
     @abstractmethod
     def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
-        """The distinct means of the block, a row each in any shape, and for each episode which is its."""
+        """The distinct means of the block, one row each, in any shape, and for each episode the index of its row."""
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
         """Compute the means of a block of episodes.
@@ -155,7 +155,7 @@ class Stochastic(Noisy):
         if given.shape == (sk.num_pairs, *self.shape[1:]):
             given = self._over_transitions(given)
         if given.shape != self.shape:
-            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean a pair"
+            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean per pair"
             raise InputError("means", f"shape {given.shape}", expected)
         if not ((given >= 0.0) & (given <= 1.0)).all():
             i = int(np.argmax(~((given >= 0.0) & (given <= 1.0))))
@@ -217,7 +217,7 @@ class Switching(Noisy):
         for j in range(columns):
             place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
         self._place = place
-        # Few states take other numbers of turns than ``contexts``; the means repeat when all have come round.
+        # States with fewer than ``contexts`` actions have shorter cycles; the means repeat after a common multiple.
         turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])
         self._turns, self._group = np.unique(turns, return_inverse=True)
         self._cycle = math.lcm(*map(int, self._turns))
@@ -231,7 +231,7 @@ class Switching(Noisy):
         return means, np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]
 
     def _means_of(self, phase: int) -> FloatArray:
-        """The means while each state's action number ``phase`` (going round) is the good one."""
+        """The means in a phase, in which action ``phase`` (modulo the state's turns) is the good one in each state."""
         turn = np.array([phase % int(turns) for turns in self._turns])[self._group]
         return self._over_transitions(np.where(self._place == turn[:, None], 1.0 - self.gap, 1.0 + self.gap) / 2.0)
 

@@ -64,7 +64,7 @@ class Replay(Losses):
             several = {(n,) for n in owners} if self.dimensions is None else {(n, d) for n in owners}
             recording = read_array(source, several | {(n * d,) for n in owners})
         if recording.width not in {n * d for n in owners}:
-            expected = f"{owners[0] * d} (one a transition) or {owners[1] * d} (one a pair), separated by commas"
+            expected = f"{owners[0] * d} (one per transition) or {owners[1] * d} (one per pair), separated by commas"
             raise InputError(recording.name, f"{recording.width} columns", expected)
         self.low, self.high = rescaling(recording, rescale)
         self.episodes = len(recording.rows)
@@ -72,7 +72,7 @@ class Replay(Losses):
         self._by_pair = recording.width == owners[1] * d
 
     def _labels(self) -> list[list[str]]:
-        """What the columns of a file may be called, by pairs or by transitions."""
+        """The names that the columns of a file may have, by pairs or by transitions."""
         sk = self.skeleton
         pairs = [sk.pair_label(p) for p in range(sk.num_pairs)]
         transitions = [sk.transition_label(i) for i in range(sk.num_transitions)]

@@ -17,6 +17,7 @@ from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen,
 from advmdp.core.errors import InputError
 from advmdp.core.html import card
 from advmdp.core.streams import generator
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.evaluation import sample
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.naming import layered
@@ -80,6 +81,41 @@ class Trajectory:
             With undefined entries.
         """
         return cls(*(np.empty((*shape, length), np.int64) for length in (steps + 1, steps, steps)))
+
+    @classmethod
+    def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
+        """The way through these states, x_0 to x_L, by these actions, each given by name or by number.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, a step is impossible, or the way does not lead from the start to the end.
+
+        Examples
+        --------
+        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
+        array([1])
+        """
+        taken = path_from_names(sk, states, actions)
+        if len(taken.transitions) < expect(Skeleton, sk, "skeleton").num_steps:
+            given = f"{len(taken.transitions)} steps, to {sk.state_label(int(taken.states[-1]))}"
+            raise InputError("trajectory", given, f"{sk.num_steps} steps, from the start to the end")
+        return taken
+
+
+def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> Trajectory:
+    """The way from the start through these states, which may stop before the end."""
+    if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
+        raise InputError(
+            "trajectory", f"states {states!r}, actions {actions!r}", "a list of states, one more than actions"
+        )
+    numbers = [sk.state(state) for state in states]
+    if numbers[0] != 0:
+        raise InputError("trajectory", f"a start in {sk.where_state(numbers[0])}", f"{sk.where_state(0)}")
+    pairs = [sk.pair(x, action) for x, action in zip(numbers, actions, strict=False)]
+    taken = [sk.transition(x, a, y) for x, a, y in zip(numbers, actions, numbers[1:], strict=False)]
+    return Trajectory(*(np.array(part, np.int64) for part in (numbers, pairs, taken)))
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -316,7 +352,7 @@ class MDP:
             skeleton = _branching_skeleton(sizes, count, whole("branching", branching, 1), world)
         return cls(skeleton, _dirichlet(skeleton, concentration, world))
 
-    def sample(self, policy: ArrayLike, rng: np.random.Generator) -> Trajectory:
+    def sample(self, policy: ByName, rng: np.random.Generator) -> Trajectory:
         """Draw one episode.
 
         Parameters

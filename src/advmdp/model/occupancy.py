@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, exact_floats, expect, floats
+from advmdp.core.arrays import FloatArray, exact_floats, expect
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.evaluation import occupy, respond, value_policy
 from advmdp.model.mdp import MDP
 from advmdp.model.policy import broken_policy, policy_vector
@@ -87,7 +88,7 @@ class Residuals(NamedTuple):
         return float(max(np.abs(self.layer).max(), np.abs(self.state).max()))
 
 
-def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> FloatArray:
+def occupancy(mdp: MDP, policy: ByName, out: FloatArray | None = None) -> FloatArray:
     """Compute the occupancy measure of a policy: the probability of each transition in an episode.
 
     Parameters
@@ -212,7 +213,7 @@ def flow_residuals(sk: Skeleton, q: ArrayLike) -> Residuals:
     return Residuals(layer, state)
 
 
-def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
+def expected_losses(sk: Skeleton, q: ArrayLike, loss: ByName) -> FloatArray:
     """Compute the expected loss of each step.
 
     Parameters
@@ -244,7 +245,7 @@ def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
     array([0.5, 0.5])
     """
     measure = _measure(sk, q)
-    losses = floats(loss, "loss")
+    losses = loss_vector(sk, loss)
     if losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
         raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
     if not np.isfinite(losses).all():
@@ -254,7 +255,7 @@ def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
     return np.add.reduceat(weighted, sk.layer_transition_ptr[:-1], axis=0)
 
 
-def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
+def policy_values(mdp: MDP, policy: ByName, loss: ByName) -> Values:
     """Compute the values of a policy for one loss, by backward induction.
 
     Parameters
@@ -285,7 +286,7 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     """
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
     x, p = value_policy(mdp.dynamics, losses, pi, *values)
     if p >= 0:
@@ -295,7 +296,7 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     return values
 
 
-def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
+def best_response(mdp: MDP, loss: ByName) -> tuple[FloatArray, float]:
     """Find the best policy for one loss, by backward induction.
 
     The sum of the losses of many episodes gives the best fixed policy in hindsight.
@@ -327,7 +328,7 @@ def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
     (array([1., 0.]), 0.25)
     """
     sk = expect(MDP, mdp, "mdp").skeleton
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
     p = respond(mdp.dynamics, losses, policy, values)

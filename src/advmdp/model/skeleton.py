@@ -19,7 +19,7 @@ A :class:`Skeleton` is what a learner is told.  The rules it obeys, each checked
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -29,6 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.core.arrays import Scalar, frozen, integers, whole
 from advmdp.core.errors import InputError, ModelError
 from advmdp.core.html import card
+from advmdp.core.wording import meant
+from advmdp.model.naming import layered
 from advmdp.model.tables import Table, checked_sizes, dense_pointers
 
 
@@ -167,6 +169,39 @@ class Skeleton:
             table = table.with_start(np.ones(table.sizes[0]))
         return cls(*table.with_end().compress()[0])
 
+    @classmethod
+    def from_steps(
+        cls, steps: Iterable[tuple[Hashable, Hashable, Hashable]], initial: Iterable[Hashable] | None = None
+    ) -> "Skeleton":
+        """From named rows (state, action, next state): what can happen, without probabilities.
+
+        Layers follow from the steps themselves. All ways to a state must be equally long; :func:`advmdp.time_expand`
+        makes them so.
+
+        Parameters
+        ----------
+        steps
+            The possible transitions, in any order.
+        initial
+            The states in which an episode may begin, where there are several. A start is then added before them. By
+            default an episode begins in the state that no step leads to.
+
+        Raises
+        ------
+        ModelError
+            If a row is listed twice, or the steps have a loop, a dead end or ways of different lengths.
+
+        Examples
+        --------
+        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> sk.pair("home", "walk")
+        1
+        """
+        states = None if initial is None else list(initial)
+        first = None if states is None else {state: 1.0 / len(states) for state in states}
+        table, state_names, action_names = layered(steps, first, probabilities=False)
+        return cls(*table.compress()[0], state_names, action_names)
+
     @cached_property
     def num_steps(self) -> int:
         """The number of steps of an episode, L in the paper. There are L + 1 layers, 0 to L."""
@@ -259,7 +294,7 @@ class Skeleton:
         """
         if isinstance(name, str):
             if name not in self._state_numbers:
-                raise InputError("state", f"unknown name '{name}'", f"one of {_some(self.state_names)}")
+                raise InputError("state", f"unknown name '{name}'", _one_of(name, self.state_names))
             return self._state_numbers[name]
         if (number := whole("state", name, 0)) >= self.num_states:
             raise InputError("state", f"number {name}", f"0 to {self.num_states - 1}")
@@ -290,11 +325,21 @@ class Skeleton:
         if isinstance(action, str):
             names = () if self.action_names is None else self.action_names[first:last]
             if action not in names:
-                raise InputError(self.where_state(x), f"unknown action '{action}'", f"one of {_some(names)}")
+                raise InputError(self.where_state(x), f"unknown action '{action}'", _one_of(action, names))
             return first + names.index(action)
         if (number := whole("action", action, 0)) >= last - first:
             raise InputError(self.where_state(x), f"action {action}", f"one of its {last - first} actions")
         return first + number
+
+    def transition(self, state: str | int, action: str | int, next_state: str | int) -> int:
+        """The number of the transition (state, action, next state), each given by name or by number."""
+        p = self.pair(state, action)
+        first, last = int(self.transition_ptr[p]), int(self.transition_ptr[p + 1])
+        following: list[int] = self.successor[first:last].tolist()
+        if (x := self.state(next_state)) not in following:
+            expected = _one_of(str(next_state), [self.state_label(y) for y in following])
+            raise InputError(self.where_pair(p), f"successor {self.state_label(x)}", expected)
+        return first + following.index(x)
 
     def state_label(self, x: int) -> str:
         """Name a state.
@@ -452,11 +497,11 @@ def _names(names: Iterable[object] | None, field: str) -> tuple[str, ...] | None
     return None if names is None else tuple(map(str, names))
 
 
-def _some(names: Sequence[str] | None) -> str:
-    """The first few of ``names``, for messages."""
+def _one_of(name: str, names: Sequence[str] | None) -> str:
+    """'one of ...', with the first few of ``names`` and what was probably meant, for messages."""
     if not names:
-        return "(there are no names)"
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        return "one of (there are no names)"
+    return f"one of {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}{meant(name, names)}"
 
 
 def _check_layers(sk: Skeleton) -> None:

@@ -1,4 +1,4 @@
-"""Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner as it stands."""
+"""Curves of an experiment over its episodes, with bands over seeds, and the current radii of a learner."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 Scale = Literal["linear", "log"]
 PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b3263a", "#55565a")
-"""Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
+"""Colours that most colour-blind people can tell apart, with a contrast of at least 4.5 to 1 on white."""
 DASHES = ("-", "--", ":", "-.")
-"""Beyond eight learners."""
+"""One more style for every eight learners."""
 BEST = 3
-"""So many of the best learners a picture must tell apart."""
+"""How many of the best learners a zoomed picture must tell apart."""
 AHEAD = 12.0
-"""The third best is left out if it is so many times as far from the best as the second: they would look the same."""
+"""The third best is left out if it is this many times as far from the best as the second, which would hide the gap
+between those two."""
 
 
 @runtime_checkable
 class Results(Protocol):
-    """What is drawn: the curves of an experiment, as :class:`advmdp.Results` has them."""
+    """The curves of an experiment to draw; :class:`advmdp.Results` implements this protocol."""
 
     every_label: list[str]
 
@@ -99,7 +100,7 @@ def paid(
         _curve(axes, lines.filter(label=label), colour, dash, f"{_said(label)}{off if not each else ''}")
     if ends:
         unit = results.curves["unit"][0]
-        least = f"{unit}, paid above {_said(lines['best'][0])}" if not each else f"{unit} paid an episode, so far"
+        least = f"{unit}, paid above {_said(lines['best'][0])}" if not each else f"{unit} paid per episode so far"
         axes.set_ylabel(least)
     if zoom and ends:
         axes.set_ylim(*zoomed(lines, few))
@@ -108,7 +109,7 @@ def paid(
 
 
 def nearest(ends: Mapping[str, float]) -> list[str]:
-    """The learners that ended lowest, which a picture must tell apart: three, or two that are far ahead."""
+    """The learners that ended lowest, which a picture must tell apart: three, or two if they are far ahead."""
     best = sorted(ends, key=lambda label: ends[label])[:BEST]
     if len(best) == BEST and 0.0 < AHEAD * (ends[best[1]] - ends[best[0]]) < ends[best[2]] - ends[best[0]]:
         return best[:2]
@@ -116,9 +117,9 @@ def nearest(ends: Mapping[str, float]) -> list[str]:
 
 
 def zoomed(lines: pl.DataFrame, labels: Sequence[str]) -> tuple[float, float]:
-    """The least and the most that an axis must show of these learners, with a margin.
+    """The range of an axis that shows these learners, with a margin.
 
-    The first quarter of the episodes does not count: there means over episodes are far from where they end.
+    The first quarter of the episodes does not count: early means over episodes are far from their final values.
     """
     last = lines["episode"].max()
     part = lines.filter(pl.col("label").is_in(labels), pl.col("episode") * 4 >= last)
@@ -322,7 +323,7 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
     row_set, sk = learner.row_set, learner.skeleton
     if row_set is None:
-        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
+        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "a learner like UCOREPS")
     axes = bare_axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
     layer = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
@@ -334,18 +335,18 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
 
 
 def one_setting(results: Results) -> str:
-    """The setting, which must be the only one, in words."""
+    """The only setting in words; raises if there are several."""
     settings = expect(Results, results, "results").settings  # type: ignore[type-abstract]
     if len(settings) != 1:
         some = "; ".join(f"world={w!r}, losses={x!r}, horizon={T}" for w, x, T in settings.head(3).iter_rows())
-        hint = f"one: results.only(world=..., losses=..., horizon=...), such as {some}"
+        hint = f"one setting: results.only(world=..., losses=..., horizon=...), such as {some}"
         raise InputError("results", f"{len(settings)} settings", hint)
     world, losses, horizon = settings.row(0)
     return f"{world}{'' if losses == 'own' else f' world, {losses} losses'}, {horizon:,} episodes"
 
 
 def bare_axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
-    """Bare axes, with what they show written on them."""
+    """Empty axes with labels and a title."""
     with optional:
         import matplotlib.pyplot as plt
 
@@ -361,14 +362,14 @@ def bare_axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
 
 
 def _styles(results: Results) -> list[tuple[str, str, str]]:
-    """Label, colour and dash of each learner: the same whichever of them are shown."""
+    """Label, colour and dash of each learner, independent of which learners are shown."""
     every = {label: i for i, label in enumerate(results.every_label)}
     count = len(PALETTE)
     return [(a, PALETTE[every[a] % count], DASHES[every[a] // count % len(DASHES)]) for a in results.labels]
 
 
 def _said(label: str) -> str:
-    """As a legend takes it: matplotlib reads mathematics between dollars, and hides what begins with an underscore."""
+    """Escape a label: matplotlib reads mathematics between dollars, and hides labels that begin with an underscore."""
     plain = label.replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain
 
@@ -382,7 +383,7 @@ def _curve(axes: "Axes", line: pl.DataFrame, colour: str, dash: str, label: str)
 
 
 def _slope(axes: "Axes", lines: pl.DataFrame) -> None:
-    """c sqrt(T), ending where the lowest curve above 0 does: the worst learner says nothing about the others."""
+    """Draw c sqrt(T), which ends where the lowest curve above 0 does; ending at the worst would tell nothing."""
     last = lines["episode"].max()
     lowest = lines.filter(pl.col("episode") == last, pl.col("mean") > 0.0)["mean"].min()
     if isinstance(lowest, float):
@@ -409,7 +410,7 @@ def _bounds(axes: "Axes", results: Results) -> None:
 
 
 def _finish(axes: "Axes", scale: Scale) -> None:
-    """The legend, and on logarithmic axes no more room below than curves need: regret near 0 would fill it all."""
+    """Add the legend, and cut logarithmic axes at the bottom, where regret near 0 would take most of the space."""
     if scale == "log":
         heights = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
         curves = np.concatenate([line[line > 0.0] for line in heights if len(line) > 1] or [np.empty(0)])

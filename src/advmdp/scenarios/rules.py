@@ -3,11 +3,12 @@
 Recent      plays what would have been best for the mean of the last so many losses: 1 is a replay, 7 a week's average
 Smoothed    the same for smoothed losses, which keep nine parts in ten of what was before
 Told        a replay by someone who is told P
+Fixed       one policy for ever: the fewest hops, or the same hours every day
 
 The first two respond in the estimate of all visits, pooled over ``kinds``, as the baselines do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from advmdp.learners.baselines import Responder
 from advmdp.learners.domains import State
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
-from advmdp.model.policy import uniform_policy
+from advmdp.model.policy import checked_policy, uniform_policy
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import MOST_STEPS, at_most
 
@@ -108,3 +109,42 @@ class Told(Learner):
 
     def restore(self, state: State) -> None:
         self._policy = floats(state["policy"], "policy").copy()
+
+
+class Fixed(Learner):
+    """Plays one policy for ever."""
+
+    sees = "full or bandit"
+    optimises = "any"
+
+    def __init__(self, skeleton: Skeleton, policy: ArrayLike, criterion: Criterion | None = None) -> None:
+        super().__init__(skeleton, criterion)
+        self._policy = checked_policy(self.skeleton, policy)
+
+    @property
+    def policy(self) -> FloatArray:
+        return self._policy
+
+    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+        self.episode += 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"policy": self._policy.tolist()}
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+def chosen_policy(skeleton: Skeleton, choose: Callable[[str, list[str]], str]) -> FloatArray:
+    """The policy that takes in each state, by its name, one of the actions, by their names."""
+    names, actions = skeleton.state_names or (), skeleton.action_names or ()
+    policy = np.zeros(skeleton.num_pairs)
+    for x in range(skeleton.num_states - 1):
+        first, last = skeleton.pair_ptr[x], skeleton.pair_ptr[x + 1]
+        known = list(actions[first:last])
+        policy[first + known.index(choose(names[x], known))] = 1.0
+    return policy

@@ -1,4 +1,4 @@
-"""What is found: the best policy in hindsight, what it pays, and what any policy pays at the least."""
+"""The result of a search: the best policy in hindsight, its cost, and a lower bound on the cost of any policy."""
 
 from dataclasses import dataclass
 
@@ -54,5 +54,5 @@ class Comparator:
 
 
 def relative_gap(value: float, lower: float, episodes: int) -> float:
-    """(value - lower) / value, at a value of NOTHING an episode at the least."""
+    """(value - lower) / value, where a value below NOTHING per episode counts as NOTHING."""
     return (value - lower) / max(abs(value), NOTHING * max(episodes, 1))
