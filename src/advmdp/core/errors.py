@@ -158,7 +158,7 @@ class MissingPackageError(InputError, ImportError):
     --------
     >>> import advmdp as am
     >>> print(am.MissingPackageError("networkx", "routing"))
-    networkx: it is not installed; expected it: pip install 'advmdp[routing]'
+    networkx is not installed; to install it: pip install 'advmdp[routing]'
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -192,11 +192,25 @@ class StorageError(InputError):
 
 
 class LogError(InputError):
-    """The log of an agent that cannot be used: damaged, another program's file, or in use by another process."""
+    """A log that cannot be used: it is damaged, belongs to another program, or is in use by another process.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> issubclass(am.LogError, am.InputError)
+    True
+    """
 
 
 class ConflictError(InputError):
-    """An event that was told before, and otherwise."""
+    """An event that contradicts an earlier one.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> issubclass(am.ConflictError, am.InputError)
+    True
+    """
 
 
 def warn_caller(text: str) -> None:

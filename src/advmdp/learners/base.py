@@ -210,10 +210,20 @@ class Learner(ABC):
         """
 
     def begin(self) -> int:
-        """Open an episode, and return its number: 0, 1, 2, ...
+        """Open an episode whose loss may come late.
 
         :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
-        needs of each until its loss has come (:meth:`learn`) or never will (:meth:`drop`).
+        needs of each until its loss comes (:meth:`learn`) or is given up (:meth:`drop`).
+
+        Returns
+        -------
+        int
+            The number of the episode: 0, 1, 2, ...
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
@@ -223,42 +233,120 @@ class Learner(ABC):
         return []
 
     def policy_of(self, episode: int) -> FloatArray:
-        """The policy of an open episode, (num_pairs,), read-only."""
+        """Return the policy of an open episode.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Returns
+        -------
+        numpy.ndarray
+            One probability for each pair, read-only.
+
+        Raises
+        ------
+        InputError
+            If the episode is not open.
+        """
         raise self.takes_losses_in_order()
 
     def count(self, transitions: ArrayLike) -> None:
-        """Count the transitions of a path, whole or in part, whoever decided it.
+        """Count the transitions of a path, complete or not, whoever decided it.
 
         A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
+
+        Parameters
+        ----------
+        transitions
+            The numbers of the transitions.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
     def take_counts(self, seen: ArrayLike) -> None:
-        """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
+        """Replace the counts of transitions by counts from elsewhere.
+
+        Parameters
+        ----------
+        seen
+            One count for each transition.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
         raise self.takes_losses_in_order()
 
     def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
-        Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory
-        or as the numbers of its transitions, and the losses along it. Of a path in part they are told that part; they
-        take the rest to have cost nothing.
+        Parameters
+        ----------
+        loss
+            The whole loss; for bandit feedback, the losses along the path.
+        episode
+            The number of the episode.
+        trajectory
+            For bandit feedback, the path or the numbers of its transitions. The rest of an incomplete path is taken
+            to have cost nothing.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
     def drop(self, episode: int) -> None:
-        """Finish an open episode whose loss will never come."""
+        """Finish an open episode whose loss will never come.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
         raise self.takes_losses_in_order()
 
     def takes_losses_in_order(self) -> InputError:
-        """The error that says so, and which learners take late losses."""
+        """Make the error that says that this learner takes no late losses, and which learners do.
+
+        Returns
+        -------
+        InputError
+            The error, to be raised.
+        """
         from advmdp.learners.registry import taking_late_losses
 
         given = "an episode whose loss may come late"
         return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
-        """What this learner is shown of a whole loss after an episode that went this way."""
+        """Select what this learner sees of a whole loss.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The whole loss.
+
+        Returns
+        -------
+        numpy.ndarray
+            The whole loss; for bandit feedback, the losses along the path.
+        """
         return loss if self.feedback == "full" else loss[trajectory.transitions]
 
     @property

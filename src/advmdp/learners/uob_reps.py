@@ -66,9 +66,9 @@ class UOBREPS(MirrorDescent):
         A label for each pair, for "pointwise" only.
     groups
         A label for each transition or for each pair, such as the router of a link. A path that takes a transition of a
-        group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
-        transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
-        in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+        group sees the losses of the whole group. :meth:`Learner.update` and :meth:`Learner.learn` then take the losses
+        of all transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of
+        groups in each layer, summed, replaces |X||A| if it is less than the number of pairs.
     threads
         How many threads share a projection; they change no result.
 

@@ -26,9 +26,14 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Agent:
-    """Decides, learns, and remembers in a file; :meth:`open` makes one.
+    """Makes decisions in a running system, learns from feedback whenever it comes, and keeps everything in a file.
 
-    Its methods may be called from several threads.
+    :meth:`open` makes one. Its methods may be called from several threads.
+
+    Parameters
+    ----------
+    recorder
+        The open log and the state. :meth:`open` makes it.
 
     Examples
     --------
@@ -92,8 +97,13 @@ class Agent:
         durable
             Whether a call returns only when the disk has what it wrote. With False it survives the end of the process,
             but not that of the machine.
-        parameters
+        **parameters
             Those of the learner, such as ``horizon``.
+
+        Returns
+        -------
+        Agent
+            The agent.
 
         Raises
         ------
@@ -121,15 +131,34 @@ class Agent:
             raise
 
     def begin(self, event_id: str | None = None) -> "Episode":
-        """Begin an episode, with the policy as it is now; its first decision is made.
+        """Begin an episode with the current policy; its first decision is made at once.
 
-        With an ``event_id`` of yours the call can be repeated: the same id gives the same episode.
+        Parameters
+        ----------
+        event_id
+            An id of yours that makes the call repeatable: the same id returns the same episode.
+
+        Returns
+        -------
+        Episode
+            The new episode.
         """
         with self._recorder.mutex:
             return Episode(self._recorder, self._recorder.begin(event_id))
 
     def episode(self, id: int) -> "Episode":
-        """The episode with this id, open or not."""
+        """Find an episode, open or not.
+
+        Parameters
+        ----------
+        id
+            The id of the episode.
+
+        Returns
+        -------
+        Episode
+            The episode.
+        """
         with self._recorder.mutex:
             return Episode(self._recorder, self._recorder.find(id).number)
 
@@ -206,7 +235,13 @@ class Agent:
             self._recorder.extend(steps, remove)
 
     def policy(self) -> dict[Label, dict[Label, float]]:
-        """The policy for the next episode, {state: {action: probability}}; removed actions have probability 0."""
+        """Return the policy for the next episode. Removed actions have probability 0.
+
+        Returns
+        -------
+        dict
+            {state: {action: probability}}.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             world = self._recorder.state.world
@@ -217,7 +252,13 @@ class Agent:
             return found
 
     def status(self) -> Status:
-        """What has happened so far, and what is outstanding."""
+        """Summarise what has happened so far and what is outstanding.
+
+        Returns
+        -------
+        Status
+            Numbers of episodes, what was paid, epochs, and the size of the log.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             state, learner = self._recorder.state, self.learner
@@ -231,11 +272,21 @@ class Agent:
             )  # fmt: skip
 
     def explain(self, state: Label) -> dict[Label, Explanation]:
-        """By action: its probability, the expected cost from here to the end with its interval, and its visits.
+        """Explain the actions of a state: probability, expected cost to the end, and visits.
 
         The costs are the means of those learned so far. The expectation is that of the policy for the next episode
-        under the estimated probabilities. The interval has the least and the greatest over the confidence set, and
-        over all costs within the units where none is known.
+        under the estimated probabilities. The interval is over the confidence set, and over all costs within the
+        units where none is known.
+
+        Parameters
+        ----------
+        state
+            The name or number of the state.
+
+        Returns
+        -------
+        dict
+            An ``Explanation`` for each action.
         """
         with self._recorder.mutex:
             self._recorder.check_usable()
@@ -267,7 +318,13 @@ class Agent:
             return write_report(self, path, policies, delta)
 
     def state_bytes(self) -> bytes:
-        """All that the agent knows, as bytes: equal for agents with the same past."""
+        """Return everything that the agent knows as bytes: equal for agents with the same past.
+
+        Returns
+        -------
+        bytes
+            The state.
+        """
         with self._recorder.mutex:
             self._recorder.check_usable()
             return self._recorder.state.dump()
@@ -309,7 +366,25 @@ class Agent:
 
 
 class Episode:
-    """An episode of an agent; :meth:`Agent.episode` makes it again from its id."""
+    """An episode of an agent. :meth:`Agent.begin` and :meth:`Agent.episode` return it.
+
+    Parameters
+    ----------
+    recorder
+        The open log and the state of the agent.
+    id
+        The id, which is durable and unique within the agent.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> with am.Agent.open(":memory:", skeleton=sk) as agent:
+    ...     episode = agent.begin()
+    ...     episode.arrive("work", cost=0.4)
+    ...     print(episode.id, episode.done)
+    0 True
+    """
 
     def __init__(self, recorder: Recorder, id: int) -> None:
         self._recorder = recorder
@@ -331,7 +406,18 @@ class Episode:
             return self._recorder.find(self.id).ended is not None
 
     def act(self) -> Choice:
-        """What to do now; asked again before :meth:`arrive`, it is the same."""
+        """Return the current decision. It stays the same until :meth:`arrive` is called.
+
+        Returns
+        -------
+        Choice
+            The action, its probability, and the probabilities of all actions.
+
+        Raises
+        ------
+        InputError
+            If the episode has ended.
+        """
         with self._recorder.mutex:
             r = self._recorder.find(self.id)
             if r.ended:
@@ -344,9 +430,16 @@ class Episode:
             return Choice(state_name(sk, x), action, shares[action], shares, r.version, len(r.transitions))
 
     def arrive(self, state: Label, cost: float | None = None) -> None:
-        """Say where the last decision led, and perhaps what it cost, in one commit.
+        """Say where the last decision led, and optionally what it cost, in one commit.
 
-        In the last state the episode ends by itself.
+        The episode ends by itself in the last state.
+
+        Parameters
+        ----------
+        state
+            The state that was reached.
+        cost
+            What the step cost, in your units.
         """
         with self._recorder.mutex:
             self._recorder.arrive(self.id, state, cost)

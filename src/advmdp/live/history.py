@@ -63,7 +63,24 @@ class LoggedEpisode:
 
 
 class History:
-    """The log of an agent, to be read by episodes."""
+    """The log of an agent, read by episodes.
+
+    Reading needs no agent and does not disturb one that is running.
+
+    Parameters
+    ----------
+    log
+        The open log. :meth:`read` opens one.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> with am.Agent.open("commute.db", skeleton=sk) as agent:
+    ...     agent.begin().arrive("work", cost=0.4)
+    >>> [episode.steps[0].cost for episode in am.History.read("commute.db").episodes()]
+    [0.4]
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -76,7 +93,18 @@ class History:
 
     @classmethod
     def read(cls, source: "str | PathLike[str] | Agent | History") -> "History":
-        """The history of an agent, or of the file of one."""
+        """Open the history of an agent.
+
+        Parameters
+        ----------
+        source
+            The agent, or its file.
+
+        Returns
+        -------
+        History
+            The history.
+        """
         if isinstance(source, History):
             return source
         return cls(source.log if isinstance(source, Agent) else Log.read(source))
@@ -87,7 +115,13 @@ class History:
         return self.worlds[-1].skeleton
 
     def episodes(self) -> Iterator[LoggedEpisode]:
-        """All episodes in the order of their ids, as they stand now."""
+        """Iterate over all episodes, in the order of their ids.
+
+        Returns
+        -------
+        Iterator
+            Episodes with their steps, probabilities and costs.
+        """
         events: list[Event] = []
         for event in self._log.by_episode():
             if events and event.episode != events[0].episode:
@@ -98,11 +132,28 @@ class History:
             yield self._episode(events)
 
     def events(self) -> Iterator[Event]:
-        """All events in the order in which they happened."""
+        """Iterate over all events, in the order in which they happened.
+
+        Returns
+        -------
+        Iterator
+            Events as they are in the log.
+        """
         return (event for _, event in self._log.events())
 
     def check(self) -> int:
-        """Read all events and compare their seals; the number of events, or a :class:`LogError`."""
+        """Read all events and check their seals.
+
+        Returns
+        -------
+        int
+            The number of events.
+
+        Raises
+        ------
+        LogError
+            If an event was changed.
+        """
         return sum(1 for _ in self.events())
 
     def _about_worlds(self) -> Iterable[Event]:

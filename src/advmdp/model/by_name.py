@@ -47,7 +47,19 @@ def policy_from_names(sk: Skeleton, policy: Mapping[Any, Any]) -> FloatArray:
 
 
 def policy_by_name(sk: Skeleton, policy: ArrayLike) -> dict[Label, dict[Label, float]]:
-    """A policy as {state: {action: probability}}, with numbers in place of names where there are none.
+    """Convert a policy to a dictionary by name.
+
+    Parameters
+    ----------
+    sk
+        The skeleton that has the names.
+    policy
+        One probability for each pair.
+
+    Returns
+    -------
+    dict
+        {state: {action: probability}}, with numbers where there are no names.
 
     Examples
     --------
@@ -82,14 +94,19 @@ def loss_from_names(sk: Skeleton, loss: Mapping[Any, Any]) -> FloatArray:
 
 
 def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
-    """A loss as an array over transitions: of a dictionary by name, all of it; an array is taken as it is.
+    """Convert a loss by name to an array over transitions.
 
     Parameters
     ----------
     sk
         The skeleton that has the names.
     loss
-        {(state, action): cost}, {(state, action, next state): cost} or both; or an array.
+        {(state, action): cost}, {(state, action, next state): cost}, or both; an array is returned as it is.
+
+    Returns
+    -------
+    numpy.ndarray
+        One number for each transition.
 
     Raises
     ------
@@ -113,7 +130,27 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
 
 
 def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Label], float]:
-    """A loss over transitions as {(state, action, next state): cost}."""
+    """Convert a loss to a dictionary by name.
+
+    Parameters
+    ----------
+    sk
+        The skeleton that has the names.
+    loss
+        One number for each transition.
+
+    Returns
+    -------
+    dict
+        {(state, action, next state): cost}, with numbers where there are no names.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> am.loss_by_name(sk, [0.5, 0.25])
+    {('home', 'bus', 'work'): 0.5, ('home', 'walk', 'work'): 0.25}
+    """
     costs = exact_floats(loss, "loss", (expect(Skeleton, sk, "skeleton").num_transitions,)).tolist()
     pairs, states = sk.over_transitions(np.arange(sk.num_pairs)).tolist(), sk.state_of_pair.tolist()
     found = {}

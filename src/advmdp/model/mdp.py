@@ -84,17 +84,32 @@ class Trajectory:
 
     @classmethod
     def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
-        """The way through these states, x_0 to x_L, by these actions, each given by name or by number.
+        """Make a trajectory from names of states and actions.
+
+        Parameters
+        ----------
+        sk
+            The skeleton that has the names.
+        states
+            The L + 1 states visited, by name or number.
+        actions
+            The L actions, by name or number.
+
+        Returns
+        -------
+        Trajectory
+            The path.
 
         Raises
         ------
         InputError
-            If a name is unknown, a step is impossible, or the way does not lead from the start to the end.
+            If a name is unknown, a step is impossible, or the path does not lead from the start to the end.
 
         Examples
         --------
-        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
-        >>> Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> am.Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
         array([1])
         """
         taken = path_from_names(sk, states, actions)

@@ -89,7 +89,7 @@ def policy_vector(sk: Skeleton, policy: ByName) -> FloatArray:
 
 
 def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
-    """``policy`` as a vector over pairs, with every row checked to be a distribution.
+    """Convert a policy to a vector over pairs, and check that every row is a distribution.
 
     Parameters
     ----------
@@ -98,10 +98,15 @@ def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
     policy
         {state: {action: probability}} or {state: action}, or an array over pairs.
 
+    Returns
+    -------
+    numpy.ndarray
+        One probability for each pair.
+
     Raises
     ------
     InputError
-        If a name is unknown, or a row is no distribution.
+        If a name is unknown, or if a row is not a distribution.
 
     Examples
     --------

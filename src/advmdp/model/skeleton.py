@@ -173,27 +173,31 @@ class Skeleton:
     def from_steps(
         cls, steps: Iterable[tuple[Hashable, Hashable, Hashable]], initial: Iterable[Hashable] | None = None
     ) -> "Skeleton":
-        """From named rows (state, action, next state): what can happen, without probabilities.
-
-        Layers follow from the steps themselves. All ways to a state must be equally long; :func:`advmdp.time_expand`
-        makes them so.
+        """Make a skeleton from named steps, without probabilities; the layers follow from the steps.
 
         Parameters
         ----------
         steps
-            The possible transitions, in any order.
+            Rows (state, action, next state), in any order. All paths to a state must have the same length; otherwise
+            use :func:`advmdp.time_expand`.
         initial
-            The states in which an episode may begin, where there are several. A start is then added before them. By
-            default an episode begins in the state that no step leads to.
+            The states in which an episode may begin, if there are several; a start is then added. By default it is
+            the state that no step leads to.
+
+        Returns
+        -------
+        Skeleton
+            With the names of states and actions.
 
         Raises
         ------
         ModelError
-            If a row is listed twice, or the steps have a loop, a dead end or ways of different lengths.
+            If a row is listed twice, or if the steps have a loop, a dead end or paths of different lengths.
 
         Examples
         --------
-        >>> sk = Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
         >>> sk.pair("home", "walk")
         1
         """
@@ -332,7 +336,27 @@ class Skeleton:
         return first + number
 
     def transition(self, state: str | int, action: str | int, next_state: str | int) -> int:
-        """The number of the transition (state, action, next state), each given by name or by number."""
+        """Find the number of a transition.
+
+        Parameters
+        ----------
+        state
+            The name or number of the state.
+        action
+            The name of the action, or its number within the state.
+        next_state
+            The name or number of the next state.
+
+        Returns
+        -------
+        int
+            The number of the transition.
+
+        Raises
+        ------
+        InputError
+            If there is no such transition.
+        """
         p = self.pair(state, action)
         first, last = int(self.transition_ptr[p]), int(self.transition_ptr[p + 1])
         following: list[int] = self.successor[first:last].tolist()
