@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Routing that does not flap
+# # Routing without flapping, step by step
 #
 # Many senders share a network. Links get slower as more traffic uses them. If everyone takes the route that was
 # fastest a moment ago, everyone moves at once, and back again: the routes *flap*. This notebook shows that, and what
@@ -18,7 +18,12 @@ from advmdp.scenarios.congestion import congestion_game
 from advmdp.scenarios.congestion.routers import DelayRouting, Learners, shortest_by_hops
 
 ring = nx.cycle_graph(["north", "east", "south", "west"])
-for a, b, km in [("north", "east", 120), ("east", "south", 80), ("south", "west", 90), ("west", "north", 95)]:
+for a, b, km in [
+    ("north", "east", 120),
+    ("east", "south", 80),
+    ("south", "west", 90),
+    ("west", "north", 95),
+]:
     ring.edges[a, b]["length"] = km
 ring.graph["demands"] = {
     "north": {"south": 5.0, "east": 2.0},

@@ -48,12 +48,11 @@ sk
 # %%
 policy = am.uniform_policy(sk)
 q = am.occupancy(mdp, policy)
-am.policy_by_name(sk, policy)
+am.policy_by_name(sk, policy)["home"]
 
 # %%
 fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 am.plot.flow(sk, q, ax=ax)
-ax.set_title("Where mornings go, if every action is chosen at random")
 fig
 
 # %% [markdown]
@@ -74,7 +73,13 @@ print("step by step:", am.expected_losses(sk, q, loss).round(3))
 
 # %%
 best, cost = am.best_response(mdp, loss)
-print(round(cost, 3), {state: max(row, key=row.get) for state, row in am.policy_by_name(sk, best).items()})
+print(
+    round(cost, 3),
+    {
+        state: max(row, key=row.get)
+        for state, row in am.policy_by_name(sk, best).items()
+    },
+)
 
 # %% [markdown]
 # ## Learning
@@ -90,14 +95,24 @@ for t in range(200):
     path = mdp.sample(learner.policy, rng)  # one morning
     paid.append(am.occupancy(mdp, learner.policy) @ losses.at(t))
     learner.update(path, losses.at(t))
-print("first 50 mornings:", round(float(np.mean(paid[:50])), 3), " last 50:", round(float(np.mean(paid[-50:])), 3))
+print(
+    "first 50 mornings:",
+    round(float(np.mean(paid[:50])), 3),
+    " last 50:",
+    round(float(np.mean(paid[-50:])), 3),
+)
 
 # %% [markdown]
 # `am.play` does the same much faster, and keeps the account. Compare the learner with what anyone would try first:
 
 # %%
 games = {}
-for player in (am.SelfTuning(sk), am.ReplayLast(sk), am.FollowLeader(sk), am.Uniform(sk)):
+for player in (
+    am.SelfTuning(sk),
+    am.ReplayLast(sk),
+    am.FollowLeader(sk),
+    am.Uniform(sk),
+):
     game = am.play(mdp, losses, player, episodes=2000, seed=1)
     games[type(player).__name__] = [game]
     print(f"{type(player).__name__:12} paid {game.total_loss:,.0f}")

@@ -30,7 +30,7 @@ game
 # After each episode, UC-O-REPS moves away from the loss and projects back into the set $\Delta(M, i)$ of all
 # occupancy measures that are plausible:
 #
-# $$q_{t+1} = \operatorname{arg\,min}_{q \in \Delta(M, i)} \; \eta \langle q, \ell_t \rangle + D(q \,\|\, q_t)$$
+# $$q_{t+1} = \arg\min_{q \in \Delta(M, i)} \; \eta \langle q, \ell_t \rangle + D(q \,\|\, q_t)$$
 #
 # The projection comes with a certificate: its gap bounds how far the result is from the true minimum.
 
@@ -49,13 +49,19 @@ step
 
 # %%
 games = {"the paper's sets": [game]}
-games["pointwise sets"] = [am.play(mdp, losses, am.UCOREPS(sk, horizon=T, confidence="pointwise"), episodes=T, seed=3)]
+games["pointwise sets"] = [
+    am.play(
+        mdp,
+        losses,
+        am.UCOREPS(sk, horizon=T, confidence="pointwise"),
+        episodes=T,
+        seed=3,
+    )
+]
 results = am.Results.of_games(games)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 am.plot.radii(results, left)
-left.set_title("mean radius of the sets")
 am.plot.epochs(results, right)
-right.set_title("epochs begun")
 fig
 
 # %% [markdown]
@@ -68,7 +74,10 @@ fig
 ball = learner.row_set
 distance = np.add.reduceat(np.abs(ball.center - mdp.transition), sk.transition_ptr[:-1])
 visited = np.add.reduceat(ball.center, sk.transition_ptr[:-1]) > 0
-print("largest distance / radius:", round(float((distance / ball.radius)[visited].max()), 3))
+print(
+    "largest distance / radius:",
+    round(float((distance / ball.radius)[visited].max()), 3),
+)
 
 # %% [markdown]
 # ## Two parts of the regret
@@ -80,7 +89,6 @@ print("largest distance / radius:", round(float((distance / ball.radius)[visited
 # %%
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 am.plot.parts(results, ax)
-ax.set_title("the two parts of the regret")
 fig
 
 # %% [markdown]
@@ -104,9 +112,21 @@ print(f"Theorem 5.1         {am.bounds.total(sk, T, 0.05):12,.0f}")
 # %%
 horizons = 10 ** np.arange(3, 11)
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-ax.loglog(horizons, [am.bounds.total(sk, int(t), 0.05) for t in horizons], label="Theorem 5.1")
-ax.loglog(horizons, [am.bounds.online(sk, int(t)) for t in horizons], label="Theorem 5.3, the online part")
-ax.loglog(horizons, [am.bounds.trivial(sk, int(t)) for t in horizons], "--", color="grey", label="trivial, L T")
+ax.loglog(
+    horizons, [am.bounds.total(sk, int(t), 0.05) for t in horizons], label="Theorem 5.1"
+)
+ax.loglog(
+    horizons,
+    [am.bounds.online(sk, int(t)) for t in horizons],
+    label="Theorem 5.3, the online part",
+)
+ax.loglog(
+    horizons,
+    [am.bounds.trivial(sk, int(t)) for t in horizons],
+    "--",
+    color="grey",
+    label="trivial, L T",
+)
 ax.set(xlabel="episodes T", title="when the bounds begin to say something")
 ax.legend()
 fig
