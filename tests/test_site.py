@@ -3,13 +3,16 @@
 import re
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.browser import all_of, in_browser, show, started
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs': pip install 'advmdp[docs]'")
 
@@ -54,7 +57,7 @@ def test_the_site_builds_links_lead_somewhere_and_nothing_is_fetched(site: Path)
     assert len(pages) > 40
     for path, page in pages.items():
         for target in page.loads:
-            assert target.startswith("data:") or (path.parent / unquote(target.split("?")[0])).exists(), (path, target)
+            assert target.startswith(("data:", "#")) or (path.parent / unquote(target.split("?")[0])).exists(), (path, target)
         for link in page.links:
             if re.match(r"[a-z]+:", link):
                 continue
@@ -115,3 +118,26 @@ def test_formulas_become_pictures_that_fit_the_text() -> None:
     assert "currentColor" in drawn
     assert "<symbol" not in drawn  # identifiers would clash on one page
     assert svg("x", True) != svg("y", True)
+
+
+@in_browser
+@pytest.mark.slow
+def test_pages_fit_phone_and_laptop_and_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
+    with started(tmp_path / "profile") as browser:
+        for width in (390, 1366):
+            for name in ("index", "learners", "api/learners", "notebooks/theorem", "howto/choose"):
+                show(browser, site / "docs" / f"{name}.html", width)
+                assert browser.execute_script("return document.documentElement.scrollWidth") <= width, (name, width)
+        browser.get(f"{(site / 'search.html').as_uri()}?q=SelfTuning")
+        found = until(browser, "#search-results li a")
+        assert any("selftuning" in one.get_attribute("href") for one in found)
+        errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert errors == []
+
+
+def until(browser: Any, selector: str, seconds: float = 20.0) -> list[Any]:
+    """What is on the page as soon as it is there."""
+    end = time.monotonic() + seconds
+    while not (found := all_of(browser, selector)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
