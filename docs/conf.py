@@ -46,6 +46,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # summaries would be fetched, which browsers refuse from the disk
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 html_permalinks_icon = "#"

@@ -16,6 +16,7 @@ from .core.errors import MissingPackageError as MissingPackageError
 from .core.errors import ModelError as ModelError
 from .core.errors import ProjectionError as ProjectionError
 from .core.errors import StorageError as StorageError
+from .core.installation import show_versions as show_versions
 from .criteria import Composite as Composite
 from .criteria import Criterion as Criterion
 from .criteria import CvxpyCriterion as CvxpyCriterion
@@ -41,6 +42,7 @@ from .learners.mdp_exp3 import MDPEXP3 as MDPEXP3
 from .learners.o_reps import OREPS as OREPS
 from .learners.ossp import OSSP as OSSP
 from .learners.regal import REGAL as REGAL
+from .learners.registry import clone as clone
 from .learners.registry import load_learner as load_learner
 from .learners.registry import make_learner as make_learner
 from .learners.self_tuning import SelfTuning as SelfTuning

@@ -15,7 +15,7 @@ from advmdp.experiments import catalogue
 from tests.helpers.command_line import invoke
 
 PROGRAM = Path(sys.executable).with_name("advmdp")
-COMMANDS = ("demo", "verify", "run", "report", "list")
+COMMANDS = ("demo", "verify", "run", "report", "list", "doctor")
 
 
 def test_help_lists_the_commands_and_each_has_an_example() -> None:
@@ -57,8 +57,8 @@ def test_the_version_is_shown() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("rnu", "argument COMMAND: 'rnu'; expected one of demo, verify, run, report, list; did you mean run?"),
-        ("cheese", "argument COMMAND: 'cheese'; expected one of demo, verify, run, report, list"),
+        ("rnu", "argument COMMAND: 'rnu'; expected one of demo, verify, run, report, list, doctor; did you mean run?"),
+        ("cheese", "argument COMMAND: 'cheese'; expected one of demo, verify, run, report, list, doctor"),
         ("--versoin", "unknown option --versoin; did you mean --version?"),
         ("run --enigne ray", "unknown option --enigne; did you mean --engine?"),
         ("run spec.toml -o out --fail-fats=1", "unknown option --fail-fats; did you mean --fail-fast?"),

@@ -7,11 +7,15 @@ text around it, so that it fits light and dark pages, and carries its LaTeX sour
 from functools import cache
 from html import escape
 from typing import Any
+from warnings import catch_warnings, simplefilter
 from xml.etree import ElementTree
 
-import ziamath
 from docutils import nodes
 from sphinx.util import logging
+
+with catch_warnings():
+    simplefilter("ignore", DeprecationWarning)  # it asks Python for its font in an old way
+    import ziamath
 
 POINTS = 16.0
 """The size that formulas are drawn at; lengths are then given in em, so that they follow the text."""

@@ -123,8 +123,15 @@ def _described(head: str, thing: Any) -> Iterator[str]:
                 break
             if lines[i] in types:
                 lines[i] = f"{lines[i]} : {types[lines[i]]}"
-    read = NumpyDocstring(lines, READING, what="method").lines()
+    read = NumpyDocstring([_escaped(line) for line in lines], READING, what="method").lines()
+    read = [part for line in read for part in line.split("\n")]
     yield from (*head.split("\n"), "", *(f"   {line}" for line in read), "")
+
+
+def _escaped(line: str) -> str:
+    """Bars as they are: in reStructuredText ``|X|`` outside of code would ask for a text called X."""
+    parts = re.split(r"(``.*?``)", line)
+    return line if ">>>" in line else "".join(p if p.startswith("``") else p.replace("|", r"\|") for p in parts)
 
 
 def _arguments(call: Any) -> str:

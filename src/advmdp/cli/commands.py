@@ -79,7 +79,7 @@ def make_parser() -> Parser:
         parser.add_argument(
             option, action=_Completion, nargs="?", choices=SHELLS, metavar="SHELL", help=what, default=argparse.SUPPRESS
         )
-    for add in (_add_demo, _add_verify, _add_run, _add_report, _add_list):
+    for add in (_add_demo, _add_verify, _add_run, _add_report, _add_list, _add_doctor):
         add(parser)
     return parser
 
@@ -251,3 +251,16 @@ def list_(what: str | None) -> bool:
 
     catalogue.show(what, Console())
     return True
+
+
+def _add_doctor(parser: Parser) -> None:
+    parser.add_command("doctor", doctor, "", "advmdp doctor")
+
+
+def doctor() -> bool:
+    """Check this installation: what is missing, what is slow, and how to fix it; exit with 1 if it is broken."""
+    from rich.console import Console
+
+    from advmdp.cli.doctor import examine
+
+    return examine(Console())

@@ -158,7 +158,7 @@ class MissingPackageError(InputError, ImportError):
     --------
     >>> import advmdp as am
     >>> print(am.MissingPackageError("networkx", "routing"))
-    networkx: it is not installed; expected it: pip install 'advmdp[routing]'
+    networkx is not installed; to install it: pip install 'advmdp[routing]'
     """
 
     def __init__(self, package: str, extra: str) -> None:

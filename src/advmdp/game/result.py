@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from advmdp.core.html import card, curve
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.losses import Losses
@@ -179,3 +180,16 @@ class Game(Outcome):
     def __repr__(self) -> str:
         said = self._paid("the losses that it provoked" if self.reacts else "these losses")
         return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {said})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        rows = {
+            "paid": f"{self.total_loss:,.2f}",
+            "an episode": f"{self.total_loss / max(1, self.episodes):,.4f}",
+            "best fixed policy": f"{self.comparator.value:,.2f}",
+            "regret": f"{self.regret:+,.2f}",
+            "criterion": repr(self.criterion),
+            "losses": repr(self.losses),
+        }
+        picture = curve(self.curve["episode"], self.curve["regret"], "regret over the episodes")
+        return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, picture)

@@ -15,8 +15,10 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from inspect import signature
 from math import inf
 from os import PathLike
+from reprlib import Repr
 from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
@@ -44,6 +46,10 @@ DECLARED = {
     "assumes": ("arbitrary", "oblivious", "stochastic"),
 }
 """What a class of learners says of itself, and what it can say."""
+
+SHORT = Repr()
+SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict, SHORT.maxstring, SHORT.maxother = 6, 6, 4, 60, 90
+"""How arguments are shown: long lists are cut."""
 
 WEIGHT = "weight_"
 """How the names of those numbers begin that are shares of a mixture; see :meth:`Learner.marked`."""
@@ -205,10 +211,20 @@ class Learner(ABC):
         """
 
     def begin(self) -> int:
-        """Open an episode, and return its number: 0, 1, 2, ...
+        """Open an episode whose loss may come late.
 
         :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
-        needs of each until its loss has come (:meth:`learn`) or never will (:meth:`drop`).
+        needs of each until its loss comes (:meth:`learn`) or is given up (:meth:`drop`).
+
+        Returns
+        -------
+        int
+            The number of the episode: 0, 1, 2, ...
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
@@ -218,13 +234,39 @@ class Learner(ABC):
         return []
 
     def policy_of(self, episode: int) -> FloatArray:
-        """The policy of an open episode, (num_pairs,), read-only."""
+        """Return the policy of an open episode.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Returns
+        -------
+        numpy.ndarray
+            One probability for each pair, read-only.
+
+        Raises
+        ------
+        InputError
+            If the episode is not open.
+        """
         raise self.takes_losses_in_order()
 
     def count(self, transitions: ArrayLike) -> None:
-        """Count the transitions of a path, whole or in part, whoever decided it.
+        """Count the transitions of a path, complete or not, whoever decided it.
 
         A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
+
+        Parameters
+        ----------
+        transitions
+            The numbers of the transitions.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
@@ -246,25 +288,66 @@ class Learner(ABC):
     def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
-        Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory
-        or as the numbers of its transitions, and the losses along it. Of a path in part they are told that part; they
-        take the rest to have cost nothing.
+        Parameters
+        ----------
+        loss
+            The whole loss; for bandit feedback, the losses along the path.
+        episode
+            The number of the episode.
+        trajectory
+            For bandit feedback, the path or the numbers of its transitions. The rest of an incomplete path is taken
+            to have cost nothing.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
         """
         raise self.takes_losses_in_order()
 
     def drop(self, episode: int) -> None:
-        """Finish an open episode whose loss will never come."""
+        """Finish an open episode whose loss will never come.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
         raise self.takes_losses_in_order()
 
     def takes_losses_in_order(self) -> InputError:
-        """The error that says so, and which learners take late losses."""
+        """Make the error that says that this learner takes no late losses, and which learners do.
+
+        Returns
+        -------
+        InputError
+            The error, to be raised.
+        """
         from advmdp.learners.registry import taking_late_losses
 
         given = "an episode whose loss may come late"
         return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
-        """What this learner is shown of a whole loss after an episode that went this way."""
+        """Select what this learner sees of a whole loss.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The whole loss.
+
+        Returns
+        -------
+        numpy.ndarray
+            The whole loss; for bandit feedback, the losses along the path.
+        """
         return loss if self.feedback == "full" else loss[trajectory.transitions]
 
     @property
@@ -340,9 +423,27 @@ class Learner(ABC):
         """Copies are made anew: arrays that are views of each other would come apart."""
         return make_again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
 
+    def get_params(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, except the skeleton or MDP. :func:`advmdp.clone` uses them.
+
+        Returns
+        -------
+        dict
+            Arguments of the constructor, by name.
+        """
+        threads = {} if (count := getattr(self, "_threads", None)) is None else {"threads": count}
+        return {"criterion": self.criterion, **self.parameters, **threads}
+
+    def _is_default(self, name: str, value: object) -> bool:
+        """Whether an argument has the value that it has if it is left out."""
+        default = signature(type(self)).parameters[name].default
+        if default is None and value is not None:  # what is left out becomes the total loss, or an empty collection
+            return bool(value == TotalLoss()) if name == "criterion" else value in ({}, [], ())
+        return bool(value == default)
+
     def __repr__(self) -> str:
-        told = {"criterion": self.criterion, **self.parameters}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        chosen = {name: value for name, value in self.get_params().items() if not self._is_default(name, value)}
+        return f"{type(self).__name__}({', '.join(f'{name}={SHORT.repr(value)}' for name, value in chosen.items())})"
 
     def description(self) -> dict[str, Any]:
         """Describe everything but the state and the skeleton, ready for JSON.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal
 
+from advmdp.core.arrays import expect
 from advmdp.core.errors import AdvMDPError, InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner, make_again
@@ -85,6 +86,32 @@ def make_learner(
     make: Callable[..., Learner] = kind
     seen = told.skeleton if isinstance(told, MDP) and kind.knows == "skeleton" else told
     return make(seen, criterion=criterion, **given)
+
+
+def clone(learner: Learner) -> Learner:
+    """Make a new learner with the same arguments, which has learned nothing.
+
+    Parameters
+    ----------
+    learner
+        The learner to copy. It is not changed.
+
+    Returns
+    -------
+    Learner
+        A new learner of the same class. ``copy.deepcopy`` also copies what was learned.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100, eta=0.5)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> am.clone(learner), am.clone(learner).episode
+    (UCOREPS(horizon=100, eta=0.5), 0)
+    """
+    make: Callable[..., Learner] = type(expect(Learner, learner, "learner"))  # type: ignore[type-abstract]
+    return make(learner.told, **learner.get_params())
 
 
 def load_learner(

@@ -282,6 +282,11 @@ class SelfTuning(ProjectedLearner[Pool]):
         """The names of the experts."""
         return [expert.name for expert in self._experts]
 
+    def _is_default(self, name: str, value: object) -> bool:
+        if name == "experts":
+            return value == [one.name for one in _all_experts(self.skeleton, self.periods, self.rules)]
+        return super()._is_default(name, value)
+
     @property
     def weights(self) -> FloatArray:
         """The share of each expert in the next episode."""

@@ -26,14 +26,14 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Agent:
-    """Decides, learns, and remembers in a file; :meth:`open` makes one.
+    """Makes decisions in a running system, learns from feedback whenever it comes, and keeps everything in a file.
 
-    Its methods may be called from several threads.
+    :meth:`open` makes one. Its methods may be called from several threads.
 
     Parameters
     ----------
     recorder
-        The state and its log; :meth:`open` brings them.
+        The open log and the state. :meth:`open` makes it.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Agent:
         durable
             Whether a call returns only when the disk has what it wrote. With False it survives the end of the process,
             but not that of the machine.
-        parameters
+        **parameters
             Those of the learner, such as ``horizon``.
 
         Returns
@@ -132,7 +132,7 @@ class Agent:
             raise
 
     def begin(self, event_id: str | None = None) -> "Episode":
-        """Begin an episode, with the policy as it is now; its first decision is made.
+        """Begin an episode with the current policy; its first decision is made at once.
 
         Parameters
         ----------
@@ -432,7 +432,7 @@ class Episode:
             return Choice(state_name(sk, x), action, shares[action], shares, r.version, len(r.transitions))
 
     def arrive(self, state: Label, cost: float | None = None) -> None:
-        """Say where the last decision led, and perhaps what it cost, in one commit.
+        """Say where the last decision led, and optionally what it cost, in one commit.
 
         In the last state the episode ends by itself.
 

@@ -52,7 +52,45 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What :func:`evaluate` found; costs are per episode, in the units of the agent."""
+    """What a policy would have paid, as :func:`evaluate` estimates it.
+
+    Costs are for one episode, in the units of the agent.
+
+    Attributes
+    ----------
+    cost
+        What the policy would have paid.
+    low
+        The lower end of the interval, which contains the truth with probability ``1 - delta``.
+    high
+        Its upper end.
+    method
+        The method of the estimate.
+    episodes
+        The number of episodes that the estimate is based on.
+    left_out
+        The number of episodes of the log that it could not use.
+    logged
+        What was paid in the episodes used; NaN if no path is known to its end.
+    weight
+        The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+    delta
+        The probability that the interval misses the truth.
+    estimates
+        The estimates of all methods that the log allows.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> with am.Agent.open("commute.db", skeleton=sk) as agent:
+    ...     for day in range(20):
+    ...         episode = agent.begin()
+    ...         episode.arrive("work")
+    ...         agent.tell(episode, {("home", "bus"): 0.5, ("home", "walk"): 0.25})
+    >>> am.evaluate("commute.db", {"home": "walk"}).cost
+    0.25
+    """
 
     cost: float
     """What the policy would have paid."""

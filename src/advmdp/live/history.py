@@ -131,7 +131,13 @@ class History:
             yield self._episode(events)
 
     def events(self) -> Iterator[Event]:
-        """All events in the order in which they happened."""
+        """Iterate over all events, in the order in which they happened.
+
+        Returns
+        -------
+        Iterator
+            Events as they are in the log.
+        """
         return (event for _, event in self._log.events())
 
     def check(self) -> int:

@@ -101,12 +101,12 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
     sk
         The skeleton that has the names.
     loss
-        {(state, action): cost}, {(state, action, next state): cost} or both; or an array.
+        {(state, action): cost}, {(state, action, next state): cost}, or both; an array is returned as it is.
 
     Returns
     -------
-    array
-        (num_transitions,) for a dictionary.
+    numpy.ndarray
+        One number for each transition.
 
     Raises
     ------

@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.core.errors import InputError
+from advmdp.core.html import card
 from advmdp.core.streams import generator
 from advmdp.model.by_name import ByName
 from advmdp.model.kernels.evaluation import sample
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.naming import layered
+from advmdp.model.picture import layers_svg
 from advmdp.model.policy import broken_policy, policy_vector
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import (
@@ -101,7 +103,7 @@ class Trajectory:
         Raises
         ------
         InputError
-            If a name is unknown, a step is impossible, or the way does not lead from the start to the end.
+            If a name is unknown, a step is impossible, or the path does not lead from the start to the end.
 
         Examples
         --------
@@ -423,6 +425,10 @@ class MDP:
 
     def __repr__(self) -> str:
         return repr(self.skeleton).replace("Skeleton", "MDP", 1)
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        return card("MDP", self.skeleton._sizes(), layers_svg(self.skeleton, self.transition))
 
 
 def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:

@@ -106,7 +106,7 @@ def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
     Raises
     ------
     InputError
-        If a name is unknown, or a row is no distribution.
+        If a name is unknown, or if a row is not a distribution.
 
     Examples
     --------

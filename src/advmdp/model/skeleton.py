@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import Scalar, frozen, integers, whole
 from advmdp.core.errors import InputError, ModelError
+from advmdp.core.html import card
 from advmdp.core.wording import meant
 from advmdp.model.naming import layered
 from advmdp.model.tables import Table, checked_sizes, dense_pointers
@@ -180,20 +181,21 @@ class Skeleton:
         Parameters
         ----------
         steps
-            The possible transitions, in any order.
+            Rows (state, action, next state), in any order. All paths to a state must have the same length; otherwise
+            use :func:`advmdp.time_expand`.
         initial
-            The states in which an episode may begin, where there are several. A start is then added before them. By
-            default an episode begins in the state that no step leads to.
+            The states in which an episode may begin, if there are several; a start is then added. By default it is
+            the state that no step leads to.
 
         Returns
         -------
         Skeleton
-            With the names of its states and actions.
+            With the names of states and actions.
 
         Raises
         ------
         ModelError
-            If a row is listed twice, or the steps have a loop, a dead end or ways of different lengths.
+            If a row is listed twice, or if the steps have a loop, a dead end or paths of different lengths.
 
         Examples
         --------
@@ -493,6 +495,19 @@ class Skeleton:
             f"Skeleton({self.num_steps} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
             f"{self.num_pairs} pairs, {self.num_transitions} transitions)"
         )
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        from advmdp.model.picture import layers_svg
+
+        return card("Skeleton", self._sizes(), layers_svg(self))
+
+    def _sizes(self) -> dict[str, str]:
+        """How large it is, for people."""
+        sizes = [str(n) for n in self.layer_sizes]
+        layers = "-".join(sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]])
+        numbers = {"states": self.num_states, "pairs": self.num_pairs, "transitions": self.num_transitions}
+        return {"steps": f"{self.num_steps:,}", "layers": layers} | {key: f"{n:,}" for key, n in numbers.items()}
 
     @cached_property
     def _state_numbers(self) -> dict[str, int]:

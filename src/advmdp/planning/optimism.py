@@ -110,11 +110,11 @@ def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet)
     sk
         The skeleton.
     policy
-        A vector over pairs, or a dictionary by name.
+        One probability for each pair, or a dictionary by name.
     loss
-        A vector over transitions, or a dictionary by name.
+        One number for each transition, or a dictionary by name.
     row_set
-        Where the rows P(.|x, a) may lie.
+        Where the rows may lie.
 
     Returns
     -------
@@ -184,22 +184,28 @@ def upper_occupancy(sk: Skeleton, policy: ByName, row_set: RowSet) -> FloatArray
 
 
 def upper_visits(sk: Skeleton, policy: ByName, row_set: RowSet, groups: ArrayLike) -> FloatArray:
-    """The largest probability of visiting each group of transitions, over all worlds whose rows lie in the set.
+    """Compute the largest probability of visiting each group of transitions, over all worlds whose rows lie in a set.
 
     Parameters
     ----------
     sk
         The skeleton.
     policy
-        The policy, (num_pairs,).
+        One probability for each pair, or a dictionary by name.
     row_set
-        Where the rows of P may lie.
+        Where the rows may lie.
     groups
         A label for each transition.
 
     Returns
     -------
-    For each label in rising order, the largest probability that a path takes one of its transitions.
+    numpy.ndarray
+        For each label, in ascending order, the largest probability that a path takes one of its transitions.
+
+    Raises
+    ------
+    InputError
+        If there is not one label for each transition.
 
     Examples
     --------

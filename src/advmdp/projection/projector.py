@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.core.errors import EmptySetError, InputError, ProjectionError
+from advmdp.core.html import card
 from advmdp.core.threads import check_threads
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
@@ -178,6 +179,18 @@ class Projection:
             f"Projection({state} in {self.iterations} iterations, gap {self.gap:.1e}, "
             f"flow residual {self.flow_residual:.1e}, {len(self.q)} transitions)"
         )
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        rows = {
+            "converged": "yes" if self.converged else "NO",
+            "iterations": self.iterations,
+            "gap": f"{self.gap:.1e}",
+            "flow residual": f"{self.flow_residual:.1e}",
+            "transitions": f"{len(self.q):,}",
+            "set": repr(self.row_set),
+        }
+        return card("Projection", rows)
 
 
 class Projector:
