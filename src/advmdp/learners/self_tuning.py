@@ -360,6 +360,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         scale = sk.num_steps * bounds.eta(sk, 1)
         self._rule = Mixture(pool, table, paces, log_start, scale, descent, workspaces, TOLERANCE, ITERATIONS)
         self._enter_set()
+        self._check_threads()
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
