@@ -104,7 +104,7 @@ figures: $(KERNELS) $(READY)
 PACK := .venv-dist
 WHEEL := $(PACK)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation
 DIST_SOURCES := setup.py pyproject.toml MANIFEST.in README.md tools/merge_wheels.py \
-	$(shell find src -type f -not -name '*.so' -not -name '*.pyc' -not -path '*.egg-info/*')
+	$(shell find src -type f -not -name '*.so' -not -path '*/__pycache__/*' -not -path '*.egg-info/*')
 dist: dist/ready
 
 dist/ready: $(DIST_SOURCES) | $(PACK)/ready
