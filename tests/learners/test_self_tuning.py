@@ -328,6 +328,15 @@ def test_every_pool_is_kept_by_a_file(experts: list[str], tmp_path) -> None:
     assert learner.q.tobytes() == again.q.tobytes()
 
 
+def test_losses_of_large_units_are_kept_by_a_file(tmp_path) -> None:
+    """Risk has subgradients of up to c L^(c-1), here 6e21, whose squares are summed."""
+    mdp = am.MDP.random([1, *[3] * 11, 1], 2, seed=3)
+    learner = SelfTuning(mdp.skeleton, criterion=am.Risk(0.5, 20.0))
+    am.play(mdp, am.losses.Switching(mdp.skeleton, period=7, seed=1), learner, 20, seed=1, comparator_at="end")
+    learner.save(tmp_path / "learner.npz")
+    assert am.load_learner(tmp_path / "learner.npz").q.tobytes() == learner.q.tobytes()
+
+
 def test_the_last_loss_of_a_phase_is_known_without_the_mean() -> None:
     """Losses that alternate repeat to the bit, so their mean at a phase is the last one, and so are both answers."""
     rows = np.random.default_rng(5).random((2, SK.num_transitions))

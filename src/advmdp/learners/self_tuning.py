@@ -178,6 +178,7 @@ MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _
 POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
 START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGEST_SCORE)
 RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
+SQUARES = Domain("sums of such losses, or of their squares", 0.0, LARGEST_SCORE**3)
 MIXTURE = Domain("the occupancy measures of the experts, mixed by their weights", 0.0, 1.0 + SLACK, _is_mixture)
 WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
 PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
@@ -233,7 +234,7 @@ class SelfTuning(ProjectedLearner[Pool]):
     kept: ClassVar = {
         "awake": FLAG, "q": MIXTURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START,
         "sums": RECORD, "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS,
-        "account": RECORD, "spans": RECORD, "past": RECORD, "errors": RECORD, "log_q": LOG_FIRST,
+        "account": SQUARES, "spans": RECORD, "past": RECORD, "errors": SQUARES, "log_q": LOG_FIRST,
         "log_pairs": LOG_FIRST,
     }  # fmt: skip
     added: ClassVar = {"window": None, "discount": None, "drift": 0.0}
@@ -452,6 +453,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         scale = sk.num_steps * bounds.eta(sk, 1)
         self._rule = Mixture(pool, table, paces, log_start, scale, descent, workspaces, TOLERANCE, ITERATIONS)
         self._enter_set()
+        self._check_threads()
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
