@@ -7,8 +7,8 @@
     python examples/bgp.py --out bgp.png                  and a picture
 
 The first table shows what an episode costs, the mean and its standard error over the seeds of the costs, next to the
-rules that an engineer would write; "shortest" is what plain BGP would do: the fewest hops, customers before peers before
-providers.  The second shows the regret against the best fixed policy.  The least is green.
+rules that an engineer would write; "shortest" is what plain BGP would do: the fewest hops, customers before peers
+before providers.  The second shows the regret against the best fixed policy.  The least is green.
 """
 
 import argparse
