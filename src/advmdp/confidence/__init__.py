@@ -9,8 +9,10 @@ from advmdp.confidence.radii import (
     bernstein_set,
     chernoff_set,
     confidence_set,
+    inside,
     kinds_for,
     l1_set,
+    log_at_all_times,
     pointwise_set,
     weissman_set,
 )
@@ -32,8 +34,10 @@ __all__ = [
     "bernstein_set",
     "chernoff_set",
     "confidence_set",
+    "inside",
     "kinds_for",
     "l1_set",
+    "log_at_all_times",
     "pointwise_set",
     "weissman_set",
 ]

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import confidence_set, kinds_for
+from advmdp.confidence import L1Ball, RowSet, confidence_set, inside, kinds_for, pointwise_set
 from advmdp.core.arrays import FloatArray, apart, floats, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
@@ -65,6 +65,8 @@ FOUND_PACES = (100.0,)
 HINT_PACE = 100.0
 FIRST = "UC-O-REPS"
 """The expert that carries the guarantee."""
+VALID = "chernoff"
+"""The set of the guarantee."""
 SPANS = 25
 """Episodes whose median span says what is usual."""
 LONGEST_PERIOD = 10_000
@@ -211,8 +213,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.horizon = None if horizon is None else horizon_of(horizon)
         self.delta, self.guarantee = between("delta", delta, 1.0), _flag("guarantee", guarantee)
         self.periods = _periods(periods)
-        self._confidence = "weissman" if self.guarantee else "pointwise"
-        self._kinds = kinds_for(self._confidence, self.skeleton, kinds)
+        self._kinds = kinds_for("pointwise", self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
@@ -339,10 +340,16 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
-        """Take the set that the counters make."""
+        """Take the sets that the counters make: all of them are parts of the first, which holds the mixture."""
         sk, counts = self.skeleton, self._epochs.counts
-        self._row_set = confidence_set(self._confidence, sk, counts, self.horizon, self.delta, kinds=self._kinds)
-        self._rule.within(Bounds(self._row_set.bounds(sk)), self._row_set.some(sk))
+        leaders, others = (pointwise_set(sk, counts, 1.0, self._kinds, revisit) for revisit in (True, False))
+        self._row_set: RowSet = leaders
+        if self.guarantee:
+            valid = confidence_set(VALID, sk, counts, self.horizon, self.delta)
+            assert isinstance(valid, L1Ball)
+            self._row_set, leaders, others = valid, inside(sk, leaders, valid), inside(sk, others, valid)
+        bounds = [Bounds(ball.bounds(sk)) for ball in (others, leaders, self._row_set)]
+        self._rule.within(bounds[0], bounds[1], bounds[2], others.some(sk))
 
     def _check(self, status: int) -> None:
         if status:

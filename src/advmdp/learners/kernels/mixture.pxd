@@ -22,6 +22,7 @@ cdef class Mixture(Rule):
     cdef Descent descent
     cdef Layout layout
     cdef Bounds bounds
+    cdef Bounds leaders  # of the experts that follow all losses
     cdef object owner_of_center
     cdef object criterion
     cdef Terms terms
@@ -49,6 +50,7 @@ cdef class Mixture(Rule):
     cdef Floats errors  # (2, lags + 1): of the prediction by each lag, and how many these are
     cdef Index lags
     cdef Counters awake
+    cdef bint moved  # whether the episode has ended the epoch, so that the set is another
     cdef Floats losses  # scratch, over experts
     cdef Floats gaps
     cdef Floats z
