@@ -285,7 +285,7 @@ def test_one_expert_is_uc_o_reps_with_delays_too() -> None:
     delay = lambda t: (5 * t) % 13  # noqa: E731
     losses = am.losses.Drifting(SK, seed=2)
     for horizon in (200, None):
-        alone = am.UCOREPS(SK, horizon=horizon, confidence="weissman")
+        alone = am.UCOREPS(SK, horizon=horizon, confidence="chernoff")
         mixed = am.SelfTuning(SK, horizon=horizon, guarantee=True, experts=["UC-O-REPS"])
         games = [am.play(MDP, losses, one, episodes=200, delay=delay) for one in (alone, mixed)]
         assert games[0].total_loss == games[1].total_loss
