@@ -10,7 +10,8 @@ from importlib import import_module
 from rich.console import Console
 
 PARTS = (
-    "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "experiments", "scenarios",
+    "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "feedback", "experiments",
+    "scenarios",
 )  # fmt: skip
 
 
