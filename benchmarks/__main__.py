@@ -11,7 +11,7 @@ from rich.console import Console
 
 PARTS = (
     "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "feedback", "experiments",
-    "scenarios",
+    "scenarios", "live",
 )  # fmt: skip
 
 

@@ -20,10 +20,13 @@ import numpy as np
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
-from advmdp.scenarios.rules import Recent
+from advmdp.scenarios.rules import Fixed, Recent, chosen_policy
 
 OURS = "SelfTuning"
 TUNED = "UC-O-REPS, tuned by hand"
+RULES = ("replay yesterday", "7-day average", "average of all days", "fixed hours")
+HOURS = {"charge": range(2, 6), "discharge": range(17, 21)}
+"""What an engineer would set a timer to."""
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str, am.Learner]:
@@ -34,6 +37,7 @@ def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str
         "replay yesterday": am.ReplayLast(sk, kinds=kinds),
         "7-day average": Recent(sk, kinds=kinds, episodes=7),
         "average of all days": am.FollowLeader(sk, kinds=kinds),
+        "fixed hours": Fixed(sk, chosen_policy(sk, at_fixed_hours)),
         "Uniform": am.Uniform(sk),
     }
     if scenario.criterion == am.WorstCase():
@@ -44,6 +48,13 @@ def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str
         TUNED: am.UCOREPS(sk, days, criterion=criterion, **tuned),
         **rules,
     }
+
+
+def at_fixed_hours(state: str, orders: list[str]) -> str:
+    """The order for a state such as "18h 3/4"."""
+    hour = int(state[:2]) if state[:2].isdecimal() else -1
+    wanted = next((order for order, hours in HOURS.items() if hour in hours and order in orders), "hold")
+    return wanted if wanted in orders else orders[0]
 
 
 def worlds(zones: int, csv: str | None, fill: bool = False) -> dict[str, Scenario]:
@@ -93,7 +104,7 @@ def main() -> None:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {days:,} days"
     if arguments.risk is None:
-        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True))
+        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True, ours=OURS, rules=RULES))
     unit = "in money" if arguments.risk is None else "in risk"
     console.print(compared.table(f"Regret of a day {unit}: {length}", "a day of the best fixed policy costs"))
     if arguments.out is not None:

@@ -1,4 +1,4 @@
-"""Confidence sets for unknown dynamics: the sets, the counters they come from, and their radii."""
+"""Confidence sets for unknown dynamics: the sets, the counters behind them, and their radii."""
 
 from advmdp.confidence.counts import Counts
 from advmdp.confidence.pooling import Kinds

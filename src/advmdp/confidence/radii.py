@@ -1,42 +1,44 @@
-"""Confidence sets made of counters: how far estimates may be from the truth.
+"""Confidence sets from counters: how far the estimates may be from the truth.
 
-Pbar = M / max(1, N), S successors are possible, and u = ln(T|X||A|/delta), with N (N + 1) for T without a horizon.
+Pbar = M / max(1, N), S is the number of possible successors, and u = ln(T|X||A|/delta), where N (N + 1) replaces T if
+there is no horizon.
 
 "l1", the paper's (Lemma 4.1).  |P - Pbar|_1 <= epsilon for all pairs and N, with probability 1 - delta:
 
-    epsilon = sqrt(2 S u / max(1, N)),  S = |X_{k+1}|, or the possible successors
+    epsilon = sqrt(2 S u / max(1, N)),  S = |X_{k+1}|, or the number of possible successors
 
-"weissman", tighter, with the same probability.  For sets A of successors, |P - Pbar|_1 = 2 max_A (P(A) - Pbar(A)), and
+"weissman" is tighter, with the same probability.  For sets A of successors, |P - Pbar|_1 = 2 max_A (P(A) - Pbar(A)).
 Hoeffding's inequality for each of the 2^S - 2 sets that matter gives P[|P - Pbar|_1 >= e] <= (2^S - 2) exp(-N e^2 / 2)
-(Weissman et al. 2003), of which the paper's radius is a crude solution.  Solved exactly,
+(Weissman et al. 2003).  The paper's radius solves this crudely.  Solved exactly,
 
     epsilon = sqrt(2 b),   b = (ln(2^S - 2) + u) / N,   0 for S = 1
 
 It is never above the paper's: S u - ln(2^S - 2) - u >= 0 is u >= ln(2^S - 2) / (S - 1), which is at most ln(6) / 2 (at
-S = 3), and u > ln 4, since |X| >= 4 where a pair has two successors.  The centre is the same, so the set is contained
-in the paper's, and every theorem about that one holds of it.
+S = 3), and u > ln 4, since |X| >= 4 if a pair has two successors.  The centre is the same, so the set is contained in
+the paper's set, and every theorem about the latter holds for it.
 
-"chernoff", tighter again, with the same probability: Chernoff's inequality for each of the same sets.  With U(x) >= x
+"chernoff" is tighter again, with the same probability: Chernoff's inequality for each of the same sets.  With U(x) >= x
 the solution of kl(x, U) = b, P(A) <= U(Pbar(A)) for all A, so
 
     epsilon = 2 max_A U(Pbar(A)) - Pbar(A)  <=  2 max of U(x) - x over x in [0, r],   r = min(1/2, 1 - max Pbar)
 
-for no A has Pbar(A) between 1 - max Pbar and max Pbar, and U(x) - x is larger at x than at 1 - x for x <= 1/2.  (The
-derivative of kl(x, x + t) by t is t / ((x + t)(1 - x - t)), which is no less at 1 - x.)  U is concave, as kl is jointly
-convex: if U(x) - x does not yet fall at r, its maximum is there.  Otherwise U(x) - x <= sqrt(b / 2) (Pinsker) is used,
-which is Weissman's radius.  So this set is contained in Weissman's; where one successor is likely it is far smaller:
-2 (1 - exp(-b)), of order 1 / N, as long as no other has been seen.
+because no A has Pbar(A) between 1 - max Pbar and max Pbar, and U(x) - x is larger at x than at 1 - x for x <= 1/2.
+(The derivative of kl(x, x + t) with respect to t is t / ((x + t)(1 - x - t)), which is no smaller at 1 - x.)  U is
+concave, because kl is jointly convex.  So if U(x) - x is not yet decreasing at r, its maximum is at r.  Otherwise we
+use U(x) - x <= sqrt(b / 2) (Pinsker), which gives Weissman's radius.  The set is therefore contained in Weissman's.  If
+one successor is likely, it is far smaller: 2 (1 - exp(-b)), of order 1 / N, as long as no other has been seen.
 
 "bernstein" bounds each probability on its own, with probability 1 - 4 delta (Jin et al. 2020):
 
     epsilon(x'|x, a) = 2 sqrt(Pbar u / max(1, N - 1)) + 14 u / (3 max(1, N - 1))
 
-"pointwise" is what works, and promises nothing for all rows at once: no union over pairs and times, no constant.
-epsilon is the expected deviation of the estimate, entry by entry, with a uniform prior that counts as one visit:
+"pointwise" works best in practice but guarantees nothing for all rows at once: it has no union bound over pairs and
+times, and no constant.  epsilon is the expected deviation of the estimate, summed over its entries, with a uniform
+prior that counts as one visit:
 
     epsilon = sum over x' of sqrt(p~ (1 - p~) / N),   p~ = (n + 1/S) / (N + 1)
 
-Where pairs are of one kind, the others of the kind count as m visits (:mod:`advmdp.confidence.pooling`):
+If pairs are grouped into kinds, the other pairs of the kind count as m visits (:mod:`advmdp.confidence.pooling`):
 
     centre = (n + m pooled) / (N + m)
     epsilon = sum over x' of sqrt(p~ (1 - p~) / (N + m)),   p~ = (n + m pooled + 1/S) / (N + m + 1)
@@ -57,13 +59,13 @@ from advmdp.model.skeleton import Skeleton
 Confidence = Literal["l1", "weissman", "chernoff", "bernstein", "pointwise"]
 CHOICES: tuple[str, ...] = get_args(Confidence)
 INSIDE_THE_PAPERS = ("l1", "weissman", "chernoff")
-"""Sets that hold P with probability 1 - delta and are contained in the paper's: its theorems hold of them."""
+"""Sets that contain P with probability 1 - delta and lie inside the paper's: its theorems hold for them."""
 
 NEWTON_STEPS = 8
 BEYOND = 8.0
-"""At such a b next to nothing is known: U(x) is 1 to three digits."""
+"""For a larger b almost nothing is known: U(x) is 1 to three digits."""
 TINY = 1e-300
-"""In the place of a probability of 0, where its logarithm is asked for."""
+"""Replaces a probability of 0 before taking its logarithm."""
 
 
 def confidence_set(
@@ -77,11 +79,11 @@ def confidence_set(
     possible: bool = False,
     times: FloatArray | float | None = None,
 ) -> RowSet:
-    """The set of that name, one of :data:`CHOICES`, around what was counted.
+    """The confidence set with this name, one of :data:`CHOICES`, for these counts.
 
     ``horizon`` is T, or None for sets that hold for all times at once.  ``scale`` multiplies radii and widths.
-    ``times``, if given, stands in the place of T in the logarithm.
-    ``kinds`` is for "pointwise"; ``possible``, which S to count, is for "l1": the others count possible successors.
+    ``kinds`` applies to "pointwise" only.  ``possible`` applies to "l1" only and makes S the number of possible
+    successors, as it always is for the other sets.  ``times``, if given, replaces T in the logarithm.
     """
     if name == "pointwise":
         return pointwise_set(sk, counts, scale, kinds)
@@ -98,7 +100,7 @@ def confidence_set(
 
 
 def kinds_for(name: str, sk: Skeleton, labels: ArrayLike | None) -> Kinds | None:
-    """The kinds of pairs that these labels declare, checked, for sets of that name."""
+    """The kinds that these labels declare, checked; only "pointwise" sets accept them."""
     if labels is None:
         return None
     if name != "pointwise":
@@ -107,7 +109,7 @@ def kinds_for(name: str, sk: Skeleton, labels: ArrayLike | None) -> Kinds | None
 
 
 def l1_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, scale: float, possible: bool) -> L1Ball:
-    """The set of Section 4.1, radii times ``scale``; S counts the ``possible`` successors or the whole next layer."""
+    """The set of Section 4.1, radii times ``scale``; S counts possible successors, or the whole next layer."""
     over = np.diff(sk.transition_ptr) if possible else np.repeat(sk.layer_sizes[1:], np.diff(sk.layer_pair_ptr))
     radius = scale * np.sqrt(2.0 * over * log_term / np.maximum(1, counts.visits))
     return L1Ball(counts.center(sk), radius)
@@ -139,7 +141,7 @@ def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, sc
 
 
 def pointwise_set(sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | None = None) -> L1Ball:
-    """Expected deviations, row by row, times ``scale``; of pairs of one kind, shrunk to what they have in common."""
+    """Balls whose radius is the expected deviation of the row, times ``scale``; pairs of one kind share counts."""
     first, widths, over = sk.transition_ptr[:-1], np.diff(sk.transition_ptr), sk.over_transitions
     known, visits = counts.seen.astype(np.float64), counts.visits.astype(np.float64)
     if kinds is not None:
@@ -154,9 +156,9 @@ def pointwise_set(sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | Non
 
 
 def largest_excess(r: FloatArray, b: FloatArray) -> FloatArray:
-    """max of U(x) - x over x in [0, r], kl(x, U) = b, or a little more; r is at most 1/2.
+    """max of U(x) - x over x in [0, r], kl(x, U) = b, rounded up; r is at most 1/2.
 
-    Newton's steps for kl(r, r + t) = b, which is convex in t, come from above: they stop at no less than the root.
+    Newton's method for kl(r, r + t) = b, which is convex in t, approaches the root from above and never goes below it.
     """
     r, b, beyond = np.maximum(r, TINY), np.minimum(b, BEYOND), b > BEYOND
     entropy = -r * np.log(r) - (1.0 - r) * np.log1p(-r)
@@ -179,5 +181,5 @@ def _exponents(sk: Skeleton, counts: Counts, log_term: FloatArray | float) -> tu
 
 
 def _known_where_single(sk: Skeleton, counts: Counts, single: NDArray[np.bool_]) -> FloatArray:
-    """Pbar; and 1 where a pair has one successor, visited or not."""
+    """Pbar, with 1 for the only successor of a pair, visited or not."""
     return np.where(sk.over_transitions(single), 1.0, counts.center(sk))

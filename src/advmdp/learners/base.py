@@ -29,6 +29,7 @@ from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
@@ -49,7 +50,38 @@ WEIGHT = "weight_"
 
 
 class Learner(ABC):
-    """Chooses a policy for the next episode and learns from how it went."""
+    """Base class of learners: one has a policy for the next episode and learns from how the episode went.
+
+    To write a learner, subclass this class, define ``policy``, ``update``, ``state`` and ``restore``, and declare on
+    the class what it needs: ``knows``, ``sees``, ``optimises`` and ``assumes``. Keep each argument of the constructor
+    as an attribute of the same name. :func:`advmdp.testing.check_learner` checks the result.
+
+    Parameters
+    ----------
+    told
+        The skeleton; or the MDP, for a learner that knows the dynamics.
+    criterion
+        What it makes small; the total loss by default.
+    feedback
+        What it sees of the losses, "full" or "bandit", for classes that support both.
+
+    Raises
+    ------
+    InputError
+        If the learner cannot work with what it is told.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses, rng = am.losses.Stochastic(mdp.skeleton), np.random.default_rng(0)
+    >>> learner = am.SelfTuning(mdp.skeleton)
+    >>> for t in range(10):
+    ...     learner.update(mdp.sample(learner.policy, rng), losses.at(t))
+    >>> learner.episode
+    10
+    """
 
     knows: ClassVar[Literal["skeleton", "dynamics"]] = "skeleton"
     """What it is made of: a skeleton, or an MDP, whose P it reads."""
@@ -96,7 +128,7 @@ class Learner(ABC):
 
     @property
     def episode(self) -> int:
-        """How many episodes it has learned from; it warns when these become more than its horizon."""
+        """The number of episodes it has learned from. It warns when this exceeds the horizon."""
         return self._episode
 
     @episode.setter
@@ -110,7 +142,7 @@ class Learner(ABC):
 
     @property
     def told(self) -> Skeleton | MDP:
-        """What it was made of."""
+        """The skeleton or MDP that it was made with."""
         return self.skeleton if self.mdp is None else self.mdp
 
     @property
@@ -120,34 +152,57 @@ class Learner(ABC):
 
     @property
     def q(self) -> FloatArray | None:
-        """The occupancy measure it believes its policy has, where it believes in one: q_t of the paper."""
+        """The occupancy measure that it expects of its policy, q_t in the paper; None if it has none."""
         return None
 
     @property
     def epochs(self) -> int:
-        """How many epochs have begun, for learners that have them."""
+        """The number of epochs that have begun; 1 for learners without epochs."""
         return 1
 
     @property
     def row_set(self) -> RowSet | None:
-        """The sets in which it believes the rows of P to be in this epoch, for learners that have such sets."""
+        """The confidence set of this epoch; None for learners without one."""
         return None
 
     def marked(self) -> Mapping[str, float]:
-        """More numbers about its state, by name: each becomes a column of ``game.curve``.
+        """Report more numbers about its state; each becomes a column of ``game.curve``.
 
-        ``play`` asks at every mark. The names must always be the same. None of them may be a column that every curve
-        has.
+        ``play`` calls it at every mark.
+
+        Returns
+        -------
+        Mapping
+            Numbers by name. The names must always be the same, and must not be names of standard columns.
         """
         return {}
 
     def bound(self, episodes: int) -> float:
-        """The regret that its guarantee allows for so many episodes; infinite where it has none."""
+        """Bound the regret, by the guarantee of the learner.
+
+        Parameters
+        ----------
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The bound; infinite if there is no guarantee for these parameters.
+        """
         return inf
 
     @abstractmethod
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        """Learn from an episode: the way it took, and its loss (those along the way, for learners that see no more)."""
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        """Learn from one episode.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The loss over transitions, as an array or by name; for bandit feedback, the L losses along the path.
+        """
 
     def begin(self) -> int:
         """Open an episode, and return its number: 0, 1, 2, ...
@@ -173,7 +228,11 @@ class Learner(ABC):
         """
         raise self.takes_losses_in_order()
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def take_counts(self, seen: ArrayLike) -> None:
+        """Begin with these counts of transitions, (num_transitions,), in place of its own: what was seen elsewhere."""
+        raise self.takes_losses_in_order()
+
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
         Learners with full information are told the whole loss. Bandit learners are told the path too, as a trajectory
@@ -203,28 +262,62 @@ class Learner(ABC):
         return False
 
     def play_block(self, world: Dynamics, block: Block) -> None:
-        """Play and learn from all episodes of the block, and fill in what they cost; for learners that can."""
+        """Play and learn from a block of episodes in compiled code.
+
+        Parameters
+        ----------
+        world
+            Skeleton and probabilities.
+        block
+            Losses and random numbers; what the episodes cost is written into it.
+
+        Raises
+        ------
+        InputError
+            If the learner has no compiled step.
+        """
         raise InputError(type(self).__name__, "no compiled step", "update, one episode at a time")
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was made with, besides the skeleton and the criterion, ready for JSON.
-
-        Each argument of the constructor is kept as an attribute of the same name; a class that keeps one elsewhere
-        says so here.
-        """
+        """The arguments that it was made with, except skeleton and criterion, ready for JSON."""
         return {name: getattr(self, name) for name in parameter_names(type(self))}
 
     @abstractmethod
     def state(self) -> State:
-        """What it has learned, as arrays."""
+        """Return what it has learned.
+
+        Returns
+        -------
+        dict
+            Arrays by name.
+        """
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Take over what :meth:`state` gave."""
+        """Replace what it has learned.
+
+        Parameters
+        ----------
+        state
+            What :meth:`state` returned.
+        """
 
     def take_over(self, state: State, episodes: int) -> None:
-        """:meth:`restore`, and check that the policy is one and that the counters are those of so many episodes."""
+        """Replace what it has learned, and check that the new state is valid.
+
+        Parameters
+        ----------
+        state
+            What :meth:`state` returned.
+        episodes
+            The number of episodes that the state has learned from.
+
+        Raises
+        ------
+        InputError
+            If the policy is not valid, or if the counters do not add up to so many episodes.
+        """
         self.restore(state)
         checked_policy(self.skeleton, self.policy)
         counted = None if STATUS in state else episodes_of(self.skeleton, state)
@@ -241,7 +334,13 @@ class Learner(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def description(self) -> dict[str, Any]:
-        """Everything that determines it but its state and its skeleton, ready for JSON."""
+        """Describe everything but the state and the skeleton, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The class, the parameters, the criterion and the episode.
+        """
         return {
             "learner": type(self).__name__,
             "parameters": self.parameters,
@@ -252,7 +351,13 @@ class Learner(ABC):
         }
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, at once or not at all; :func:`advmdp.load_learner` reads it."""
+        """Write the learner to a file, completely or not at all. :func:`advmdp.load_learner` reads it.
+
+        Parameters
+        ----------
+        path
+            The file, usually ``.npz``.
+        """
         write_learner(self, path)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from advmdp.confidence import Counts
 from advmdp.core.arrays import FloatArray, owned
@@ -20,6 +20,7 @@ from advmdp.learners.domains import POLICY, Domain, State, check_state
 from advmdp.learners.episode import told_block
 from advmdp.learners.epochs import Epochs
 from advmdp.learners.kernels.episode import EPOCH_OVER, Block, Rule
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 
@@ -65,7 +66,7 @@ class CompiledLearner(Learner, Generic[M]):
     def epochs(self) -> int:
         return 1 if self._epochs is None else self._epochs.counts.epoch
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         sk, policy = self.skeleton, self._memory.policy
         block = told_block(sk, trajectory, loss, self.feedback, TOTAL)
         if self.weighs and not (policy[block.pairs[0]] > 0.0).all():

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.confidence import Kinds, Recent, RowSet, confidence_set
 from advmdp.confidence.kernels.counting import count_in_epoch
 from advmdp.confidence.recent import CLOCK, PATHS
-from advmdp.core.arrays import FloatArray, floats, frozen, owned
+from advmdp.core.arrays import MOST, FloatArray, floats, frozen, integers, owned
 from advmdp.core.errors import AdvMDPError, InputError, ProjectionError
 from advmdp.core.threads import check_threads
 from advmdp.criteria import Criterion
@@ -36,6 +36,7 @@ from advmdp.learners.kernels.episode import Block
 from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.kernels.mixture import Mixture
 from advmdp.learners.open_episodes import Delays, OpenEpisodes, Played
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
@@ -138,7 +139,21 @@ class ProjectedLearner(CompiledLearner[M]):
             self._enter_epoch()
             self._open.stale = True
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike, episode: int | None = None) -> None:
+    def take_counts(self, seen: ArrayLike) -> None:
+        sk, counts = self.skeleton, self._epochs.counts
+        given = integers(seen, "seen")
+        if self._recent is not None:
+            raise InputError("take_counts", "counts without their episodes", "none, with a window or a discount")
+        if given.shape != counts.seen.shape or given.min() < 0 or given.max() > MOST // len(given):
+            raise InputError("seen", f"{given}", f"{len(counts.seen)} counts, one for each transition")
+        counts.seen[:], counts.new_seen[:], counts.new_visits[:] = given, 0, 0
+        np.add.reduceat(given, sk.transition_ptr[:-1], out=counts.visits)
+        self._open.used = True
+        if self.counts_visits:
+            self._enter_set()
+            self._open.stale = True
+
+    def update(self, trajectory: Trajectory, loss: ByName, episode: int | None = None) -> None:
         """Learn from an episode: the way it took, and its loss (those along the way, for bandit learners).
 
         Without ``episode`` it began just now. An open one is counted and learned from, as :meth:`count` and
@@ -153,19 +168,19 @@ class ProjectedLearner(CompiledLearner[M]):
         self.count(path)
         self._learn_late(episode, *late)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         sk = self.skeleton
-        losses, terms = linear_if_python(self.criterion, sk, self.q, checked_losses(sk, floats(loss, "loss")[None])[0])
+        losses, terms = linear_if_python(self.criterion, sk, self.q, checked_losses(sk, loss_vector(sk, loss)[None])[0])
         self._optimise(Dynamics(sk), given_block(sk, trajectory, losses, terms), terms)
         self.episode += 1
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         if trajectory is None and self.feedback == "bandit":
             raise InputError("trajectory", "None", "the path that the losses are along")
         path = part_of_path(self.skeleton, np.empty(0, np.int64) if trajectory is None else trajectory)
         self._learn_late(episode, *self._late(loss, episode, path))
 
-    def _late(self, loss: ArrayLike, episode: int, path: NDArray[np.int64]) -> tuple[Block, FloatArray]:
+    def _late(self, loss: ByName, episode: int, path: NDArray[np.int64]) -> tuple[Block, FloatArray]:
         """The late loss of an open episode as a block, checked, and the terms of its criterion."""
         sk, played = self.skeleton, self._open.find(episode)
         if self.feedback == "bandit":
@@ -174,11 +189,11 @@ class ProjectedLearner(CompiledLearner[M]):
                 given = f"{sk.where_pair(int(never[0]))}, which the policy never takes"
                 raise InputError("trajectory", given, "one of the episode's policy")
             return late_block(sk, path, self._shown(path, loss), TOTAL), TOTAL
-        given = checked_losses(sk, floats(loss, "loss")[None])[0]
+        given = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         losses, terms = linear_if_python(self.criterion, sk, floats(played.arrays["q"], "q"), given)
         return late_block(sk, path, losses, terms), terms
 
-    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
         """What a bandit learner is told, over all transitions, NaN where it is told nothing."""
         return losses_along(self.skeleton, path, loss)
 

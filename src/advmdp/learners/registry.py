@@ -45,20 +45,30 @@ def make_learner(
     offered: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> Learner:
-    """Make the learner of that name.
+    """Make a learner by name.
 
     Parameters
     ----------
     name
-        One of :data:`LEARNERS`.
+        The name of its class, such as "UCOREPS". ``advmdp list learners`` prints all names.
     told
-        The world.  Of an MDP, a learner that does not know the dynamics is told the skeleton only.
+        The world. If it is an MDP, a learner that does not know the dynamics gets the skeleton only.
     criterion
-        What it optimises; the total loss by default.
+        What it makes small; the total loss by default.
     offered
-        Parameters that are used by learners that take them and ignored by the others: the horizon, say, or a seed.
-    parameters
-        Those of the learner.  They take precedence over what is offered.
+        Parameters for learners that accept them; others ignore them. Useful for a horizon or a seed.
+    **parameters
+        Parameters of the learner. They take precedence over ``offered``.
+
+    Returns
+    -------
+    Learner
+        A new learner.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown.
 
     Examples
     --------
@@ -80,10 +90,33 @@ def make_learner(
 def load_learner(
     path: str | PathLike[str], criterion: Criterion | None = None, make: Callable[..., Learner] | None = None
 ) -> Learner:
-    """The learner that :meth:`Learner.save` wrote, which goes on to the bit as it would have.
+    """Read a learner that :meth:`Learner.save` wrote. It continues exactly as the original would have.
 
-    A criterion made of functions is not in the file: hand it over as ``criterion``.  ``make`` is the class of a learner
-    that is not one of this library's.
+    Parameters
+    ----------
+    path
+        The file.
+    criterion
+        The criterion, if it is made of Python functions, which files do not hold.
+    make
+        The class of the learner, if it is not part of this library.
+
+    Returns
+    -------
+    Learner
+        The learner.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or if ``criterion`` or ``make`` is missing or different.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.SelfTuning(am.Skeleton.dense([1, 3, 1], actions=2)).save("learner.npz")
+    >>> am.load_learner("learner.npz").episode
+    0
     """
     saved = read_learner(path)
     try:

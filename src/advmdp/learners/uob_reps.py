@@ -33,26 +33,56 @@ from advmdp.learners.episode import given_block, whole_path
 from advmdp.learners.groups import Groups
 from advmdp.learners.mirror_descent import GROUPED, UPPER, MirrorDescent
 from advmdp.learners.parameters import between, horizon_of, one_of, theory_or
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
 
 
 class UOBREPS(MirrorDescent):
-    """UOB-REPS.
+    """UOB-REPS: mirror descent for bandit feedback and unknown dynamics.
 
-    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".  ``confidence`` "bernstein" is its paper's;
-    "l1", "weissman", "chernoff" and "pointwise" with its ``kinds`` are those of :class:`advmdp.UCOREPS`, and the
-    guarantee, whose proof needs a bound on each probability, is not about them.  ``confidence_scale`` multiplies
-    widths and radii: below 1 the sets may miss the truth, and the guarantee no longer applies.
+    It knows the skeleton, sees the losses along its path, and handles the total loss.
 
-    ``groups``, a label for each transition or for each pair: a path that takes a transition of a group sees the losses
-    of all transitions in it, all links of a router, say.  :meth:`update` and :meth:`learn` then take the losses of all
-    transitions, and ignore those that were not seen, which may be NaN.  In the step of the theory, the number of groups
-    in each layer, summed, stands in the place of |X||A| if it is less than the number of pairs.
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The step size; "theory" is that of its paper.
+    gamma
+        The bias of the loss estimates; "theory" is that of its paper.
+    delta
+        The guarantee holds with probability 1 - 9 delta.
+    confidence
+        The confidence set: "bernstein" is that of its paper. The others are those of :class:`UCOREPS`; the guarantee
+        does not cover them.
+    confidence_scale
+        A factor on widths and radii. Below 1 the guarantee no longer applies.
+    kinds
+        A label for each pair, for "pointwise" only.
+    groups
+        A label for each transition or for each pair, such as the router of a link. A path that takes a transition of a
+        group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
+        transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
+        in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`. With ``drift`` or ``discount``, ``confidence`` must be "l1",
+        "weissman" or "pointwise".
+    threads
+        How many threads share a projection; they change no result.
 
-    ``window``, ``discount`` and ``drift`` as in :class:`advmdp.UCOREPS`; with drift or a discount, ``confidence`` must
-    be "l1", "weissman" or "pointwise".
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UOBREPS(mdp.skeleton, horizon=500)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500, feedback="bandit").episodes
+    500
     """
 
     sees = "bandit"
@@ -112,10 +142,10 @@ class UOBREPS(MirrorDescent):
             return super().observed(trajectory, loss)
         return self._groups.shown(trajectory.transitions, loss)
 
-    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
         return super()._shown(path, loss) if self._groups is None else self._groups.shown(path, loss)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         if self._groups is None:
             super()._update_at_once(trajectory, loss)
             return
@@ -124,7 +154,7 @@ class UOBREPS(MirrorDescent):
         CompiledLearner.play_block(self, Dynamics(self.skeleton), block)
 
     def bound(self, episodes: int) -> float:
-        """L|X| sqrt(|A| T ln(T|X||A|/delta)), for the whole game.
+        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game.
 
         Infinite with other parameters or lengths, with groups, and if losses came late.
         """

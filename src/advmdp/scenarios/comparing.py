@@ -30,6 +30,7 @@ from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import State
 from advmdp.losses import Losses
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
 from advmdp.scenarios.base import Scenario
@@ -55,8 +56,26 @@ class Comparison:
     foresight: dict[tuple[str, str], FloatArray]
     """What an episode costs who knows its losses and P; empty where the criterion is not the total loss."""
 
-    def paid_table(self, title: str, earned: bool = False, digits: int = 3) -> Table:
-        """What an episode costs, or earns: a row for each learner, the best of each world in green."""
+    def behind(self, ours: str, rules: Sequence[str]) -> dict[str, float]:
+        """By world, how far ``ours`` is behind the best of the rules, of the span from the worst of them to foresight.
+
+        Below zero it is ahead.  Worlds without foresight, whose losses react, are not among them.
+        """
+        found = {}
+        for world in dict.fromkeys(world for _, world in self.foresight):
+            paid = [self.paid[name, world].mean() for name in rules]
+            found[world] = float(
+                (self.paid[ours, world].mean() - min(paid)) / (max(paid) - self.foresight[ours, world].mean())
+            )
+        return found
+
+    def paid_table(
+        self, title: str, earned: bool = False, digits: int = 3, ours: str = "", rules: Sequence[str] = ()
+    ) -> Table:
+        """What an episode costs, or earns: a row for each learner, the best of each world in green.
+
+        With ``rules`` its last row says how far ``ours`` is behind the best of them.
+        """
         table, sign = Table(title=title), -1.0 if earned else 1.0
         worlds = list(dict.fromkeys(world for _, world in self.paid))
         table.add_column("per episode")
@@ -75,6 +94,9 @@ class Comparison:
         for name, values_of in references.items():
             if values_of:
                 table.add_row(name, *(self._reference(values_of, world, sign, digits) for world in worlds))
+        if rules:
+            behind = self.behind(ours, rules)
+            table.add_row("behind the best rule", *(f"{behind[w]:.1%}" if w in behind else "-" for w in worlds))
         return table
 
     def _reference(self, values_of: dict[tuple[str, str], FloatArray], world: str, sign: float, digits: int) -> str:
@@ -226,8 +248,8 @@ class OnTheMean(Learner):
     def policy(self) -> FloatArray:
         return self.inner.policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        self.inner.update(trajectory, floats(loss, "loss").mean(axis=1))
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        self.inner.update(trajectory, loss_vector(self.skeleton, loss).mean(axis=1))
         self.episode += 1
 
     @property

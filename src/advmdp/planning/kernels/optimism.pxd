@@ -21,6 +21,7 @@ cdef class Plan:
 
 cdef void induct(const World *world, const Sets *sets, Reals loss, Reals cost, double floor, double span,
                  Planning *plan) noexcept nogil
+cdef void appraise(const World *world, const Sets *sets, Reals loss, Planning *plan, Floats pairs) noexcept nogil
 cdef double largest_reach(const World *world, const Sets *sets, Index k, Index x, Planning *plan) noexcept nogil
 cdef double largest_visit(const World *world, const Sets *sets, Ints of, Index group, Index last,
                           Planning *plan) noexcept nogil

@@ -48,7 +48,7 @@ class DelayRouting(Fixed):
     def __init__(self, game: CongestionGame, keeps: float = 0.0) -> None:
         self.mdp, self.keeps = game.mdp, fraction("keeps", keeps)
         self.total = np.zeros(len(game.link))
-        super().__init__(best_response(game.mdp, game.cost(game.delays.propagation))[0])
+        super().__init__(best_response(game.mdp, game.cost(game.delays.free))[0])
 
     def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
         self.total = self.keeps * self.total + loss
