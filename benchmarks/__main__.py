@@ -10,7 +10,8 @@ from importlib import import_module
 from rich.console import Console
 
 PARTS = (
-    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning", "experiments",
+    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning", "feedback",
+    "experiments",
     "scenarios", "live",
 )  # fmt: skip
 
