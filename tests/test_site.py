@@ -14,7 +14,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.browser import all_of, in_browser, show, started
 
-pytest.importorskip("sphinx", reason="the site needs the extra 'docs': pip install 'advmdp[docs]'")
+pytest.importorskip("sphinx", reason="no Sphinx; to run them: pip install 'advmdp[docs]'")
 
 from tools.site.math_svg import svg
 from tools.site.notebooks import cells_of, ipynb_of, markdown_of, run
@@ -57,7 +57,10 @@ def test_the_site_builds_links_lead_somewhere_and_nothing_is_fetched(site: Path)
     assert len(pages) > 40
     for path, page in pages.items():
         for target in page.loads:
-            assert target.startswith(("data:", "#")) or (path.parent / unquote(target.split("?")[0])).exists(), (path, target)
+            assert target.startswith(("data:", "#")) or (path.parent / unquote(target.split("?")[0])).exists(), (
+                path,
+                target,
+            )
         for link in page.links:
             if re.match(r"[a-z]+:", link):
                 continue
