@@ -40,8 +40,8 @@ def test_every_option_says_what_it_is_and_what_holds_without_it() -> None:
     assert "The number of episodes that each player plays. [default: 1000]" in said
     assert "The seed of the world and the losses. [default: 0]" in said
     assert "[default: advmdp-demo]" in said
-    said = " ".join(invoke("run", "--help").stdout.split())
-    assert "Keep finished runs and continue with the others. --engine" in said
+    resumed = "Keep finished runs and continue with the others. --engine"
+    assert resumed in " ".join(invoke("run", "--help").stdout.split())
     for parser in (make_parser(), *make_parser().commands.values()):
         assert all(action.help for action in parser._actions if action.metavar != "COMMAND")
 

@@ -95,7 +95,7 @@ def test_a_learner_is_switched_off_and_on_by_keyboard(opened: Any) -> None:
     for box in (boxes[0], boxes[2]):
         box.send_keys(" ")
     assert all_of(opened, ".curve") == []
-    assert "No learner" in opened.find_element("id", "caption").text
+    assert "No selected learner" in opened.find_element("id", "caption").text
     boxes[1].send_keys(" ")
     assert [one.get_attribute("data-learner") for one in all_of(opened, ".curve")] == ["1"]
     assert opened.get_log("browser") == []
@@ -286,7 +286,7 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     level = [float(i) for i in range(12)]
     _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
     assert text.startswith("b paid the least: 55.5 on average over 12 seeds (95% interval")
-    assert "That is 50 (47.4%) less than a, which is next (interval 50 to 50), and less on 12 of 12 seeds." in text
+    assert "That is 50 (47.4%) less than a, the next (interval 50 to 50), and less on 12 of 12 seeds." in text
     assert "lead over every other learner" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
@@ -328,7 +328,7 @@ def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> No
         _, ((_, said),) = findings(results, table, 0.95)
         return said
 
-    assert "is proven to within 2 only: by so much regrets may be larger." in text(2e-3)
+    assert "is only proven to within 2, so regrets may be larger by that much." in text(2e-3)
     assert "proven" not in text(1e-4)
 
 

@@ -462,9 +462,9 @@ mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
 losses = am.losses.Switching(mdp.skeleton, period=3)
 
 def played(threads):
-    return am.play(mdp, losses, am.UCOREPS(mdp.skeleton, 30, threads=threads), 30).regret
+    return am.play(mdp, losses, am.LEARNER(mdp.skeleton, 30, threads=threads), 30).regret
 
-before, made = played(2), am.UCOREPS(mdp.skeleton, 30, threads=2)
+before, made = played(2), am.LEARNER(mdp.skeleton, 30, threads=2)
 child = os.fork()
 if child == 0:
     good = played(1) == before
@@ -479,8 +479,9 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.slow
-def test_threads_in_a_forked_process_work_or_are_refused() -> None:
-    assert run_with_children(THREADED) == "0"
+@pytest.mark.parametrize("learner", ["UCOREPS", "SelfTuning"])
+def test_threads_in_a_forked_process_work_or_are_refused(learner: str) -> None:
+    assert run_with_children(THREADED.replace("LEARNER", learner)) == "0"
 
 
 def test_regret_against_policies_that_switch_is_a_column_on_request() -> None:

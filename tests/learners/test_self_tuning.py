@@ -292,6 +292,7 @@ def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
         ({"guarantee": 1}, "True or False"),
         ({"guarantee": True, "kinds": [0]}, "kinds"),
         ({"experts": ["nobody"]}, "some of UC-O-REPS"),
+        ({"experts": ["hint"]}, "one more"),
         ({"rules": {"mine": [1.0]}}, "policy"),
         ({"delta": 0.0}, "delta"),
         ({"horizon": 0}, "horizon"),
@@ -310,6 +311,66 @@ def test_hints_and_rules_that_cannot_be_are_refused() -> None:
         learner.set_rule("nobody's", am.uniform_policy(SK))
     with pytest.raises(am.InputError, match="hint"):
         SelfTuning(SK, experts=[FIRST]).hint(np.zeros(SK.num_transitions))
+
+
+POOLS = [["last of 2 x100"], ["mean of 2 x100", "hint"], ["found x100", "rule mine"], ["last x10"], [FIRST, "hint"]]
+
+
+@pytest.mark.parametrize("experts", POOLS, ids=repr)
+def test_every_pool_is_kept_by_a_file(experts: list[str], tmp_path) -> None:
+    learner = SelfTuning(SK, rules={"mine": am.uniform_policy(SK)}, experts=experts)
+    losses = am.losses.Drifting(SK, seed=1)
+    am.play(MDP, losses, learner, 20, seed=2)
+    learner.save(tmp_path / "learner.npz")
+    again = am.load_learner(tmp_path / "learner.npz")
+    for one in (learner, again):
+        am.play(MDP, losses, one, 20, seed=3)
+    assert learner.q.tobytes() == again.q.tobytes()
+
+
+def test_losses_of_large_units_are_kept_by_a_file(tmp_path) -> None:
+    """Risk has subgradients of up to c L^(c-1), here 6e21, whose squares are summed."""
+    mdp = am.MDP.random([1, *[3] * 11, 1], 2, seed=3)
+    learner = SelfTuning(mdp.skeleton, criterion=am.Risk(0.5, 20.0))
+    am.play(mdp, am.losses.Switching(mdp.skeleton, period=7, seed=1), learner, 20, seed=1, comparator_at="end")
+    learner.save(tmp_path / "learner.npz")
+    assert am.load_learner(tmp_path / "learner.npz").q.tobytes() == learner.q.tobytes()
+
+
+def test_the_last_loss_of_a_phase_is_known_without_the_mean() -> None:
+    """Losses that alternate repeat to the bit, so their mean at a phase is the last one, and so are both answers."""
+    rows = np.random.default_rng(5).random((2, SK.num_transitions))
+    losses = am.losses.Replay(SK, np.tile(rows, (20, 1)))
+    last, mean = (SelfTuning(SK, periods=(2,), experts=[f"{what} of 2 x100"]) for what in ("last", "mean"))
+    for learner in (last, mean):
+        am.play(MDP, losses, learner, 40, seed=2)
+    assert_allclose(last.q, mean.q, atol=1e-9)
+    assert_allclose(last._memory.ago, [reduced(row) for row in rows])
+
+
+def spoiled(name: str, change) -> dict:
+    learner = SelfTuning(SK)
+    am.play(MDP, am.losses.Drifting(SK, seed=1), learner, 20, seed=2)
+    state = learner.state()
+    state[name] = change(state[name])
+    return state
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("awake", np.zeros_like),
+        ("awake", lambda awake: np.append(0, awake[1:])),
+        ("weights", lambda weights: weights[::-1].copy()),
+        ("weights", lambda weights: np.full(len(weights), 1.0 / len(weights))),
+        ("believed", lambda believed: believed + np.arange(len(believed))),
+        ("q", lambda q: am.occupancy(MDP, am.uniform_policy(SK))),
+    ],
+)
+def test_a_state_that_no_play_leads_to_is_refused(name: str, change) -> None:
+    learner = SelfTuning(SK)
+    with pytest.raises(am.InputError, match="state of SelfTuning"):
+        learner.restore(spoiled(name, change))
 
 
 def test_the_rule_is_compiled() -> None:

@@ -191,11 +191,11 @@ def test_a_bandit_learner_learns_when_all_costs_of_an_ended_episode_are_there() 
 
 def test_a_learner_of_whole_losses_warns_who_tells_it_costs_only() -> None:
     agent = make()
-    for _ in range(10):
+    for _ in range(100):
         ride(agent, cost=10)
     with pytest.warns(am.AdvMDPWarning, match="SelfTuning learns from whole losses.*learner=UOBREPS"):
         agent.begin()
-    assert agent.status().paid == 200
+    assert agent.status().paid == 2000
 
 
 def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:
@@ -295,9 +295,11 @@ def test_an_extended_world_keeps_all_counts_and_goes_on() -> None:
     assert open_one.act() == choice  # it goes on as it began
     open_one.arrive("station")
     open_one.arrive("work")
+    agent.tell(open_one, LOSS)  # what is new is guessed, and the removed action ignored
+    agent.tell(open_one, LOSS)
     new = {("home", "bike"): 5, ("park", "walk"): 5}
-    agent.tell(open_one, LOSS | new)  # the removed action is ignored
-    agent.tell(open_one, LOSS | new)
+    with pytest.raises(am.InputError, match="bike.*nothing, now or before"):
+        agent.tell(agent.begin(), LOSS)
     for _ in range(20):
         episode = agent.begin()
         episode.arrive({"bike": "park"}.get(episode.act().action, "station"))
@@ -458,3 +460,35 @@ def test_a_snapshot_with_anything_in_it_is_only_a_cache(tmp_path: Path) -> None:
         again = am.Agent.open(tmp_path / "a.db", durable=False)
         assert again.state_bytes() == expected
         again.close()
+
+
+def test_losses_in_groups_are_told_as_far_as_they_were_seen() -> None:
+    """The path at home sees both ways to leave; further on it sees what it passes."""
+    groups = [0, 0, 1, 1, 2]  # by pair: home, station, stuck
+    agent, twin = make(learner="UOBREPS", horizon=100, groups=groups), am.UOBREPS(SK, 100, groups=groups)
+    at_station = {key: cost for key, cost in LOSS.items() if key[0] != "stuck"}
+    early, handle = agent.begin(), twin.begin()
+    agent.tell(early, at_station)  # it may come before the path is known
+    assert agent.status().outstanding == 1
+    actions = [early.act().action]
+    early.arrive("station")
+    actions.append(early.act().action)
+    early.arrive("work", 12)  # entered in the account only
+    assert (agent.status().told, agent.status().outstanding) == (1, 0)
+    path = am.Trajectory.from_names(SK, ["home", "station", "work"], actions)
+    twin.count(path.transitions)
+    twin.learn({key: cost / 90 for key, cost in at_station.items()}, handle, path)
+    assert np.array_equal(agent.learner.policy, twin.policy)
+    late = ride(agent)
+    strict = make(learner="UOBREPS", horizon=100, groups=groups, missing="error")
+    with pytest.raises(am.InputError, match="station.*train.*nothing; expected a cost"):
+        strict.tell(ride(strict), {("home", "bus"): 3, ("home", "walk"): 3, ("station", "taxi"): 3})
+    agent.tell(late, at_station)
+    with pytest.raises(am.InputError, match="the parameter groups"):
+        agent.extend([("home", "bike", "station")])
+    part = agent.begin()
+    agent.tell(part, {("home", "bus"): 3})  # carried from before
+    part.arrive("station")
+    part.end()
+    assert (agent.status().told, agent.status().dropped) == (3, 0)
+    assert alone(agent) == agent.state_bytes()

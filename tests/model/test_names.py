@@ -160,3 +160,23 @@ def test_a_trajectory_by_name_is_the_one_that_was_sampled(mdp: am.MDP, seed: int
 def test_a_trajectory_by_name_that_cannot_be_is_refused(states: list, actions: list, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.Trajectory.from_names(SK, states, actions)
+
+
+def test_learners_take_losses_by_name() -> None:
+    loss = {(s, a): 0.1 * k for k, (s, a) in enumerate(dict.fromkeys(step[:2] for step in STEPS))}
+    path = am.Trajectory.from_names(SK, ["home", "stuck", "work"], ["bus", "wait"])
+    vector = am.loss_vector(SK, loss)
+    for make in (am.SelfTuning, am.UCOREPS, am.FollowLeader, am.ReplayLast, lambda sk: am.UOBREPS(sk, 10)):
+        by_name, plain = make(SK), make(SK)
+        by_name.update(path, loss)
+        plain.update(path, vector[path.transitions] if plain.feedback == "bandit" else vector)
+        assert np.array_equal(by_name.policy, plain.policy), make
+    late = am.UOBREPS(SK, 10)
+    handle = late.begin()
+    late.learn({("home", "bus"): 0.5, ("stuck", "wait"): 1.0, ("home", "walk"): 0.3}, handle, path)
+    assert late.outstanding == []
+    with pytest.raises(am.InputError, match="numbers from 0 to 1"):
+        am.UOBREPS(SK, 10).update(path, {("home", "bus"): 0.5})
+    hinted = am.SelfTuning(SK)
+    hinted.hint(loss)
+    assert am.TotalLoss().value(SK, hinted.q, loss) == am.TotalLoss().value(SK, hinted.q, vector)

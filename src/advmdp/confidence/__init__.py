@@ -14,6 +14,7 @@ from advmdp.confidence.radii import (
     pointwise_set,
     weissman_set,
 )
+from advmdp.confidence.recent import Recent, recent_counts
 from advmdp.confidence.sets import FREE, ROUNDING, Box, L1Ball, Point, RowSet, RowSets
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Kinds",
     "L1Ball",
     "Point",
+    "Recent",
     "RowSet",
     "RowSets",
     "bernstein_set",
@@ -35,5 +37,6 @@ __all__ = [
     "kinds_for",
     "l1_set",
     "pointwise_set",
+    "recent_counts",
     "weissman_set",
 ]

@@ -77,17 +77,19 @@ def confidence_set(
     scale: float = 1.0,
     kinds: Kinds | None = None,
     possible: bool = False,
+    times: FloatArray | float | None = None,
 ) -> RowSet:
     """The confidence set with this name, one of :data:`CHOICES`, for these counts.
 
     ``horizon`` is T, or None for sets that hold for all times at once.  ``scale`` multiplies radii and widths.
     ``kinds`` applies to "pointwise" only.  ``possible`` applies to "l1" only and makes S the number of possible
-    successors, as it always is for the other sets.
+    successors, as it always is for the other sets.  ``times``, if given, replaces T in the logarithm.
     """
     if name == "pointwise":
         return pointwise_set(sk, counts, scale, kinds)
     visits = np.maximum(1.0, counts.visits)
-    times = visits * (visits + 1.0) if horizon is None else float(horizon)
+    if times is None:
+        times = visits * (visits + 1.0) if horizon is None else float(horizon)
     log_term = np.log(times * sk.num_states * sk.num_actions / delta)
     if name == "l1":
         return l1_set(sk, counts, log_term, scale, possible)

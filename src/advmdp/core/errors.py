@@ -192,24 +192,34 @@ class StorageError(InputError):
 
 
 class LogError(InputError):
-    """A log that cannot be used: it is damaged, belongs to another program, or is in use by another process.
+    """The log of an agent cannot be used: it is damaged, another program's file, or in use by another process.
 
     Examples
     --------
     >>> import advmdp as am
-    >>> issubclass(am.LogError, am.InputError)
-    True
+    >>> try:
+    ...     am.History.read("nothing.db")
+    ... except am.LogError as error:
+    ...     print(error)
+    nothing.db: no such file; expected the log of an agent
     """
 
 
 class ConflictError(InputError):
-    """An event that contradicts an earlier one.
+    """An event was told before, and otherwise.
 
     Examples
     --------
     >>> import advmdp as am
-    >>> issubclass(am.ConflictError, am.InputError)
-    True
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> agent = am.Agent.open(":memory:", skeleton=sk)
+    >>> episode = agent.begin()
+    >>> episode.arrive("work", cost=0.25)
+    >>> try:
+    ...     episode.cost(0.5)
+    ... except am.ConflictError as error:
+    ...     print(error)
+    episode 0, step 0: a cost of 0.5; expected 0.25, as was said before
     """
 
 

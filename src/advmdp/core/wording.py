@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
 
+LEAST_PART = 3
+"""A shorter word may be a part of any name, so it suggests none."""
+
 
 def number(value: float | None) -> str:
     """At least three digits, with separators for thousands; a dash for None."""
@@ -41,7 +44,10 @@ def meant(word: str, known: Iterable[str]) -> str:
     """What was probably meant, as the end of a sentence; nothing if no known word is close."""
     from difflib import get_close_matches
 
-    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, list(known), n=1))
+    names = list(known)
+    longer = [name for name in names if len(word) > LEAST_PART and word in name]
+    found = longer if len(longer) == 1 else get_close_matches(word, names, n=1)
+    return "".join(f"; did you mean {name}?" for name in found)
 
 
 def plural(count: int, thing: str) -> str:

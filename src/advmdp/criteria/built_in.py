@@ -13,9 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, fraction, frozen
+from advmdp.core.arrays import FloatArray, exact_floats, expect, fraction, frozen
 from advmdp.core.errors import InputError
 from advmdp.criteria.kernels.terms import evaluate as evaluate_terms
+from advmdp.model.by_name import loss_vector
 from advmdp.model.skeleton import Skeleton
 
 KINDS = ("total", "worst", "risk", "risk_lemma")
@@ -413,7 +414,7 @@ def checked(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> tuple[FloatArray, Fl
     """q, (n,), and the loss, (n,) or (n, d), as finite numbers, read-only."""
     expect(Skeleton, sk, "skeleton")
     n = sk.num_transitions
-    measure, losses = exact_floats(q, "q", (n,)), floats(loss, "loss")
+    measure, losses = exact_floats(q, "q", (n,)), loss_vector(sk, loss)
     if losses.ndim not in (1, 2) or len(losses) != n or losses.size == 0:
         raise InputError("loss", f"an array of shape {losses.shape}", f"shape ({n},) or ({n}, d)")
     for name, array in (("q", measure), ("loss", losses)):

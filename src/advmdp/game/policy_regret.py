@@ -27,6 +27,7 @@ from advmdp.game.progress import shown
 from advmdp.game.result import Game
 from advmdp.learners.baselines import Chosen, Uniform
 from advmdp.learners.kernels.episode import Rule
+from advmdp.model.by_name import ByName
 from advmdp.model.mdp import Trajectory
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
@@ -53,7 +54,7 @@ class FixedPolicy(Uniform):
         self._memory = Chosen(policy.copy())
         self._rule = Rule(self._memory.policy)
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         self.episode += 1
 
 

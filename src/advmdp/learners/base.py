@@ -31,6 +31,7 @@ from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
@@ -198,7 +199,7 @@ class Learner(ABC):
         return inf
 
     @abstractmethod
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         """Learn from one episode.
 
         Parameters
@@ -206,7 +207,7 @@ class Learner(ABC):
         trajectory
             The path of the episode.
         loss
-            The loss over transitions; for bandit feedback, the L losses along the path.
+            The loss over transitions, as an array or by name; for bandit feedback, the L losses along the path.
         """
 
     def begin(self) -> int:
@@ -270,21 +271,21 @@ class Learner(ABC):
         raise self.takes_losses_in_order()
 
     def take_counts(self, seen: ArrayLike) -> None:
-        """Replace the counts of transitions by counts from elsewhere.
+        """Take counts of transitions that were made elsewhere, in place of its own.
 
         Parameters
         ----------
         seen
-            One count for each transition.
+            How often each transition was seen, (num_transitions,).
 
         Raises
         ------
         InputError
-            If this learner takes losses in order only.
+            If these are no counts, or losses must come in order.
         """
         raise self.takes_losses_in_order()
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         """Learn the loss of an open episode, which is then finished.
 
         Parameters

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from advmdp.confidence.recent import CLOCK
 from advmdp.core.arrays import MOST, check_like
 from advmdp.core.errors import InputError
 from advmdp.model.occupancy import flow_residuals
@@ -118,6 +119,8 @@ def episodes_of(sk: Skeleton, state: State) -> float | None:
     """How many episodes the counters of a state add up to, where it has any."""
     if "visits" not in state:
         return None
+    if CLOCK in state:  # counters of the last episodes only
+        return float(state[CLOCK][0])
     counts = state["visits"] + state.get("new_visits", 0)
     return float(counts[: sk.layer_pair_ptr[1]].sum(dtype=np.float64))
 
@@ -135,6 +138,8 @@ def _within_visits(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _is_due(sk: Skeleton, state: State, name: str) -> Fits:
+    if CLOCK in state:
+        return np.asarray(state[name] - 1.0 <= (episodes_of(sk, state) or 0.0) * sk.num_steps)
     last = sk.num_pairs if STATUS in state else sk.layer_pair_ptr[1]
     episodes = state["visits"][:last].sum(dtype=np.float64)
     return np.asarray(state[name] - 1.0 <= episodes)

@@ -7,10 +7,11 @@ A learner that sees the losses along its path only must look at no others. An ep
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, expect, floats, frozen, integers
+from advmdp.core.arrays import FloatArray, expect, frozen, integers
 from advmdp.core.errors import InputError
 from advmdp.learners.kernels.episode import Block
 from advmdp.losses import Reaction
+from advmdp.model.by_name import ByName, loss_vector, path_losses
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
 
@@ -32,19 +33,19 @@ def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account:
     return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, _path(sk, trajectory))
 
 
-def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: str, account: FloatArray) -> Block:
+def told_block(sk: Skeleton, trajectory: Trajectory, loss: ByName, feedback: str, account: FloatArray) -> Block:
     """The episode as ``update`` is told of it: with one whole loss, or with the losses along the path."""
-    given = floats(loss, "loss")
     if feedback == "full":
-        losses = checked_losses(sk, given[None])[0]
+        losses = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         if losses.size > sk.num_transitions:
             raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
         return given_block(sk, trajectory, losses, account)
+    path = _path(sk, trajectory)
+    given = path_losses(sk, loss, path.transitions[0])
     if given.shape != (sk.num_steps,) or not (given.min() >= 0.0 and given.max() <= 1.0):
         raise InputError(
             "loss", np.array2string(given, threshold=6), f"{sk.num_steps} numbers from 0 to 1, a step each"
         )
-    path = _path(sk, trajectory)
     losses = np.full((1, sk.num_transitions, 1), np.nan)
     losses[0, path.transitions[0], 0] = given
     return _block(sk, losses, account, path)
@@ -60,9 +61,9 @@ def late_block(sk: Skeleton, path: NDArray[np.int64], loss: FloatArray, account:
     return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, Trajectory(states, pairs, taken))
 
 
-def losses_along(sk: Skeleton, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+def losses_along(sk: Skeleton, path: NDArray[np.int64], loss: ByName) -> FloatArray:
     """The losses of a path over all transitions, NaN elsewhere."""
-    given = floats(loss, "loss")
+    given = path_losses(sk, loss, path)
     if given.shape != path.shape or not ((given >= 0.0) & (given <= 1.0)).all():
         raise InputError("loss", np.array2string(given, threshold=6), f"{len(path)} numbers from 0 to 1, a step each")
     losses = np.full(sk.num_transitions, np.nan)

@@ -9,11 +9,14 @@ group that no path can avoid is seen for certain, and there l^_t = l_t.  So grou
 loss of a pair does not depend on x'; and a single group is full information.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, floats, integers
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_from_names
 from advmdp.model.skeleton import Skeleton
 
 Ints = NDArray[np.int64]
@@ -23,6 +26,7 @@ class Groups:
     """A partition of the transitions, from a label for each transition or for each pair."""
 
     def __init__(self, sk: Skeleton, labels: ArrayLike) -> None:
+        self._skeleton = sk
         given = integers(labels, "groups")
         if given.shape not in ((sk.num_transitions,), (sk.num_pairs,)):
             expected = f"{sk.num_transitions}, one for each transition, or {sk.num_pairs}, one for each pair"
@@ -42,9 +46,9 @@ class Groups:
         self.size = len(np.unique(step * self.count + self.of))
         """Over all groups, how many transitions a path takes at the most: |X||A| for groups of one pair."""
 
-    def shown(self, path: Ints, loss: ArrayLike) -> FloatArray:
+    def shown(self, path: Ints, loss: ByName) -> FloatArray:
         """The losses of the groups that a path has seen, NaN elsewhere."""
-        given = floats(loss, "loss")
+        given = loss_from_names(self._skeleton, loss) if isinstance(loss, Mapping) else floats(loss, "loss")
         if given.shape != self.of.shape:
             raise InputError(
                 "loss", f"shape {given.shape}", f"{self.of.shape}, of which groups that were not seen are ignored"

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, apart, fraction, frozen, owned
@@ -28,6 +28,7 @@ from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.learners.projected import ProjectedLearner, uniform_logarithms
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.skeleton import Skeleton
@@ -136,7 +137,7 @@ class MirrorDescent(ProjectedLearner[Belief]):
         """ln q_t, which keeps its meaning where q_t underflows."""
         return owned(self._memory.log_q)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         if self.feedback == "bandit":
             CompiledLearner.update(self, trajectory, loss)
         else:

@@ -12,8 +12,9 @@ from typing import ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import RowSet
+from advmdp.confidence import Kinds, Recent, RowSet, confidence_set
 from advmdp.confidence.kernels.counting import count_in_epoch
+from advmdp.confidence.recent import CLOCK, PATHS
 from advmdp.core.arrays import MOST, FloatArray, floats, frozen, integers, owned
 from advmdp.core.errors import AdvMDPError, InputError, ProjectionError
 from advmdp.core.threads import check_threads
@@ -35,6 +36,7 @@ from advmdp.learners.kernels.episode import Block
 from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.kernels.mixture import Mixture
 from advmdp.learners.open_episodes import Delays, OpenEpisodes, Played
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
@@ -63,6 +65,8 @@ class ProjectedLearner(CompiledLearner[M]):
     needs_set = False
     """Whether it is also learned from the set of its epoch."""
     _open: OpenEpisodes
+    _recent: Recent | None = None
+    """What it counts with, if the world drifts."""
     _epochs: Epochs
     _rule: Descent | Mixture
     _row_set: RowSet
@@ -126,14 +130,20 @@ class ProjectedLearner(CompiledLearner[M]):
         if not self.counts_visits:
             return
         pairs = pairs_along(self.skeleton, path)
-        if count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, pairs, path):
-            counts.next_epoch()
-            self._enter_set()
+        over = count_in_epoch(counts.visits, counts.new_visits, counts.new_seen, pairs, path)
+        over |= self._recent is not None and self._recent.left == 1
+        row = np.full((1, self.skeleton.num_steps), -1)
+        row[0, np.searchsorted(self.skeleton.layer_pair_ptr, pairs, side="right") - 1] = path
+        self._counted(row)
+        if over:
+            self._enter_epoch()
             self._open.stale = True
 
     def take_counts(self, seen: ArrayLike) -> None:
         sk, counts = self.skeleton, self._epochs.counts
         given = integers(seen, "seen")
+        if self._recent is not None:
+            raise InputError("take_counts", "counts without their episodes", "none, with a window or a discount")
         if given.shape != counts.seen.shape or given.min() < 0 or given.max() > MOST // len(given):
             raise InputError("seen", f"{given}", f"{len(counts.seen)} counts, one for each transition")
         counts.seen[:], counts.new_seen[:], counts.new_visits[:] = given, 0, 0
@@ -143,7 +153,7 @@ class ProjectedLearner(CompiledLearner[M]):
             self._enter_set()
             self._open.stale = True
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike, episode: int | None = None) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName, episode: int | None = None) -> None:
         """Learn from an episode: the way it took, and its loss (those along the way, for bandit learners).
 
         Without ``episode`` it began just now. An open one is counted and learned from, as :meth:`count` and
@@ -158,19 +168,19 @@ class ProjectedLearner(CompiledLearner[M]):
         self.count(path)
         self._learn_late(episode, *late)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         sk = self.skeleton
-        losses, terms = linear_if_python(self.criterion, sk, self.q, checked_losses(sk, floats(loss, "loss")[None])[0])
+        losses, terms = linear_if_python(self.criterion, sk, self.q, checked_losses(sk, loss_vector(sk, loss)[None])[0])
         self._optimise(Dynamics(sk), given_block(sk, trajectory, losses, terms), terms)
         self.episode += 1
 
-    def learn(self, loss: ArrayLike, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         if trajectory is None and self.feedback == "bandit":
             raise InputError("trajectory", "None", "the path that the losses are along")
         path = part_of_path(self.skeleton, np.empty(0, np.int64) if trajectory is None else trajectory)
         self._learn_late(episode, *self._late(loss, episode, path))
 
-    def _late(self, loss: ArrayLike, episode: int, path: NDArray[np.int64]) -> tuple[Block, FloatArray]:
+    def _late(self, loss: ByName, episode: int, path: NDArray[np.int64]) -> tuple[Block, FloatArray]:
         """The late loss of an open episode as a block, checked, and the terms of its criterion."""
         sk, played = self.skeleton, self._open.find(episode)
         if self.feedback == "bandit":
@@ -179,11 +189,11 @@ class ProjectedLearner(CompiledLearner[M]):
                 given = f"{sk.where_pair(int(never[0]))}, which the policy never takes"
                 raise InputError("trajectory", given, "one of the episode's policy")
             return late_block(sk, path, self._shown(path, loss), TOTAL), TOTAL
-        given = checked_losses(sk, floats(loss, "loss")[None])[0]
+        given = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         losses, terms = linear_if_python(self.criterion, sk, floats(played.arrays["q"], "q"), given)
         return late_block(sk, path, losses, terms), terms
 
-    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
         """What a bandit learner is told, over all transitions, NaN where it is told nothing."""
         return losses_along(self.skeleton, path, loss)
 
@@ -248,10 +258,15 @@ class ProjectedLearner(CompiledLearner[M]):
         """Have the rule work within this set."""
 
     def state(self) -> State:
-        return super().state() | self._open.state()
+        recent: State = {} if self._recent is None else dict(self._recent.state())
+        return super().state() | self._open.state() | recent
 
     def restore(self, state: State) -> None:
         super().restore(state)
+        if self._recent is not None:
+            if PATHS not in state or CLOCK not in state:
+                raise InputError(f"state of {type(self).__name__}", "no recent paths", f"{PATHS} and {CLOCK}")
+            self._recent.restore(state[PATHS], state[CLOCK])
         self._enter_set()
         like: State = {name: getattr(self._memory, name) for name in self.remembered}
         sets = type(self._row_set) if self.needs_set else None
@@ -271,14 +286,44 @@ class ProjectedLearner(CompiledLearner[M]):
         self._check_threads()
         self._rule.optimise(frozen(terms), self.skeleton.num_steps)
         self._rule.place(self._begun, self._begun + 1, len(self._open))
+        self._rule.end_after(-1 if self._recent is None else self._recent.left)
         self._moved()
         super()._learn(world, block)
         self.gap = float(block.gap[-1])
 
     def _next_epoch(self, episodes: int) -> None:
-        self._epochs.counts.next_epoch()
-        self._enter_set()
+        self._enter_epoch()
         self._open.sums[3] += len(self._open)
+
+    def _enter_epoch(self) -> None:
+        """The counters of the next epoch, and their set."""
+        if self._recent is None:
+            self._epochs.counts.next_epoch()
+        else:
+            self._recent.recount(self._epochs.counts)
+            self._rule.end_after(self._recent.left)
+        self._enter_set()
+
+    def _counted(self, paths: NDArray[np.int64]) -> None:
+        if self._recent is not None:
+            self._recent.add(paths)
+
+    def _set_of(
+        self, name: str, horizon: int | None, delta: float, scale: float = 1.0, kinds: Kinds | None = None,
+        possible: bool = False,
+    ) -> RowSet:  # fmt: skip
+        """The confidence set of that name around what was counted."""
+        counts = self._epochs.counts
+        if self._recent is None:
+            return confidence_set(name, self.skeleton, counts, horizon, delta, scale, kinds, possible)
+        return self._recent.confidence_set(name, counts, horizon, delta, scale, kinds, possible)
+
+    def _is_stationary(self, horizon: int | None) -> bool:
+        """Whether all that was counted counts alike for so long."""
+        return self._recent is None or (
+            self._recent.drift == 0.0 and self._recent.window is not None and horizon is not None
+            and self._recent.window >= horizon
+        )  # fmt: skip
 
     def _cost_of_delays(self, episodes: int, F: float) -> float:
         """What late losses add to the bound of UC-O-REPS; it is proven for subgradients from 0 to F."""

@@ -30,8 +30,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import RowSet, confidence_set, kinds_for
-from advmdp.core.arrays import MOST, FloatArray, apart, floats, frozen, owned, whole
+from advmdp.confidence import RowSet, kinds_for, recent_counts
+from advmdp.core.arrays import MOST, FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
@@ -55,6 +55,7 @@ from advmdp.learners.mirror_descent import SUBGRADIENT, Belief, Steps
 from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import between, horizon_of
 from advmdp.learners.projected import ProjectedLearner, failed_projection, uniform_logarithms
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.policy import checked_policy
@@ -140,6 +141,8 @@ def _rows_flow(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _is_log_of_first(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    if state[name].size == 0:  # a pool without UC-O-REPS
+        return np.ones(0, np.bool_)
     first = state["measures"][0]
     return is_log(state[name], first if name == "log_q" else np.add.reduceat(first, sk.transition_ptr[:-1]))
 
@@ -148,12 +151,38 @@ def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
     return np.full(state[name].shape, abs(state[name].sum() - 1.0) <= SLACK)
 
 
+def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """Weights follow from what the experts would have paid, the mixability gaps, and who is awake."""
+    gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
+    excess = believed - believed.min()
+    with np.errstate(over="ignore"):
+        shares = np.exp(-log(len(excess)) * (excess / gaps)) if gaps > 0.0 else (excess <= 0.0).astype(float)
+    fits: NDArray[np.bool_] = np.abs(state[name] - shares / shares.sum()) <= SLACK
+    return fits
+
+
+def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    fits: NDArray[np.bool_] = np.abs(state[name] - state["weights"] @ state["measures"]) <= SLACK
+    return fits
+
+
+def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """The hint is the last of the pool, and never alone in it."""
+    awake = state[name] > 0
+    if len(awake) > 1:
+        awake[-1] = True
+    return awake
+
+
 MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _rows_flow)
 POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
 START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGEST_SCORE)
 RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
-WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
-FLAG = Domain("0 or 1", 0, 1)
+SQUARES = Domain("sums of such losses, or of their squares", 0.0, LARGEST_SCORE**3)
+MIXTURE = Domain("the occupancy measures of the experts, mixed by their weights", 0.0, 1.0 + SLACK, _is_mixture)
+WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
+PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
+FLAG = Domain("1, or 0 for a hint that was not given", 0, 1, _are_awake)
 NUMBER = Domain("the number of an episode, or -1", -1, MOST)
 LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_of_first)
 
@@ -185,6 +214,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         behind it. :meth:`set_rule` changes one between episodes.
     experts
         The names of the experts to use; all by default.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`.
     threads
         How many threads project the experts side by side; they change no result.
 
@@ -201,12 +232,14 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     optimises = "any"
     kept: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START, "sums": RECORD,
-        "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS, "account": RECORD,
-        "spans": RECORD, "past": RECORD, "errors": RECORD, "awake": FLAG, "log_q": LOG_FIRST, "log_pairs": LOG_FIRST,
+        "awake": FLAG, "q": MIXTURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START,
+        "sums": RECORD, "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS,
+        "account": SQUARES, "spans": RECORD, "past": RECORD, "errors": SQUARES, "log_q": LOG_FIRST,
+        "log_pairs": LOG_FIRST,
     }  # fmt: skip
+    added: ClassVar = {"window": None, "discount": None, "drift": 0.0}
     remembered: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": WEIGHTS, "awake": FLAG
+        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": PAST_WEIGHTS, "awake": FLAG
     }  # fmt: skip
     _epochs: Epochs
     _rule: Mixture
@@ -222,6 +255,9 @@ class SelfTuning(ProjectedLearner[Pool]):
         kinds: Sequence[int] | None = None,
         rules: Mapping[str, ArrayLike] | None = None,
         experts: Sequence[str] | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, criterion)
@@ -231,6 +267,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._confidence = "weissman" if self.guarantee else "pointwise"
         self._kinds = kinds_for(self._confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }
@@ -280,7 +318,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         """The sum of all subgradients z_t so far, less the least of every layer."""
         return owned(self._memory.sums[0])
 
-    def hint(self, loss: ArrayLike) -> None:
+    def hint(self, loss: ByName) -> None:
         """Give a forecast of the next loss; one more expert responds to it.
 
         The forecast counts in the next episode only. A useless one soon has no weight.
@@ -297,7 +335,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         """
         if "hint" not in self.experts:
             raise InputError("hint", "a forecast", f"an expert called 'hint' among {', '.join(self.experts)}")
-        losses = checked_losses(self.skeleton, floats(loss, "hint")[None])[0]
+        losses = checked_losses(self.skeleton, loss_vector(self.skeleton, loss)[None])[0]
         if losses.size > self.skeleton.num_transitions:
             raise InputError("hint", f"{losses.shape[1]} losses at once", "one")
         self._check(self._rule.take_hint(Dynamics(self.skeleton), losses.ravel(), self.episode))
@@ -355,6 +393,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
+        if not self._is_stationary(self.horizon):
+            return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
         late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
@@ -368,11 +408,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         sk, K = self.skeleton, len(self._experts)
         n, pairs, states, phases = sk.num_transitions, sk.num_pairs, sk.num_states, sum(self.periods)
         lags = _lags(sk) if any(expert.kind == FOUND for expert in self._experts) else 0
+        first = int(self._experts[0].kind == DESCENT)
         shapes: dict[str, tuple[int, ...]] = {
             "q": (n,), "policy": (pairs,), "measures": (K, n), "policies": (K, pairs), "betas": (K, states),
             "sums": (5, n), "means": (phases, n), "ago": (phases, n), "rules": (len(self.rules), pairs),
             "believed": (K,), "weights": (K,), "account": (3,), "spans": (SPANS,), "past": (lags, n),
-            "errors": (2, lags + 1), "log_q": (n,), "log_pairs": (pairs,),
+            "errors": (2, lags + 1), "log_q": (n * first,), "log_pairs": (pairs * first,),
             "z": (n,), "reduced": (n,), "mass": (self._threads * states,), "losses": (K,), "gaps": (K,),
             "scratch": (self._threads, 2 * n + pairs + 3 * ROOM),
         }  # fmt: skip
@@ -412,12 +453,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         scale = sk.num_steps * bounds.eta(sk, 1)
         self._rule = Mixture(pool, table, paces, log_start, scale, descent, workspaces, TOLERANCE, ITERATIONS)
         self._enter_set()
+        self._check_threads()
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
         """Take the set that the counters make."""
-        sk, counts = self.skeleton, self._epochs.counts
-        self._row_set = confidence_set(self._confidence, sk, counts, self.horizon, self.delta, kinds=self._kinds)
+        self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
         self._within(self._row_set)
 
     def _within(self, row_set: RowSet) -> None:
@@ -459,6 +500,8 @@ def _chosen(pool: list[Expert], names: Sequence[str] | None) -> list[Expert]:
     known = [expert.name for expert in pool]
     if isinstance(names, str) or not names or any(name not in known for name in names):
         raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
+    if set(names) == {"hint"}:
+        raise InputError("experts", "the hint alone", "one more, for episodes without a hint")
     return [expert for expert in pool if expert.name in names]
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
-from advmdp.confidence import CHOICES, INSIDE_THE_PAPERS, Confidence, RowSet, confidence_set, kinds_for
+from advmdp.confidence import CHOICES, INSIDE_THE_PAPERS, Confidence, RowSet, kinds_for, recent_counts
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.mirror_descent import MirrorDescent
@@ -63,6 +63,10 @@ class UCOREPS(MirrorDescent):
         of regret.
     kinds
         A label for each pair, for "pointwise" only. Estimates of pairs with the same label shrink towards each other.
+    window, discount, drift
+        For dynamics that change: count the last ``window`` episodes only, or weigh an episode by ``discount`` to the
+        power of its age. The radii allow every row to change by ``drift`` per episode, in L1 norm. No regret bound is
+        proven then.
     threads
         How many threads share a projection. They help from about 400,000 transitions on and change no result.
 
@@ -77,7 +81,7 @@ class UCOREPS(MirrorDescent):
     """
 
     optimises = "any"
-    added: ClassVar = {"kinds": None}
+    added: ClassVar = {"kinds": None, "window": None, "discount": None, "drift": 0.0}
 
     def __init__(
         self,
@@ -91,6 +95,9 @@ class UCOREPS(MirrorDescent):
         successors: Literal["layer", "possible"] = "layer",
         share: float = 0.0,
         kinds: ArrayLike | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon, criterion, eta=eta, share=share, threads=threads)
@@ -100,6 +107,8 @@ class UCOREPS(MirrorDescent):
         self.successors = one_of("successors", successors, ("layer", "possible"))
         self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self.confidence, self._kinds)
         self._begin()
 
     def _theory_eta(self, T: int) -> float:
@@ -107,9 +116,8 @@ class UCOREPS(MirrorDescent):
 
     def _new_set(self) -> RowSet:
         """Delta(M, i) for the epoch that begins."""
-        return confidence_set(
-            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
-            self._kinds, self.successors == "possible",
+        return self._set_of(
+            self.confidence, self.horizon, self.delta, self.confidence_scale, self._kinds, self.successors == "possible"
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
@@ -118,6 +126,7 @@ class UCOREPS(MirrorDescent):
         It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
         """
         sets = self.confidence in INSIDE_THE_PAPERS and self.confidence_scale == 1.0
+        sets = sets and self._is_stationary(self.horizon)
         if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
         F = self.criterion.lipschitz(self.skeleton)

@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import CHOICES, Confidence, RowSet, confidence_set, kinds_for
+from advmdp.confidence import CHOICES, Confidence, RowSet, kinds_for, recent_counts
 from advmdp.core.arrays import FloatArray
 from advmdp.criteria import Criterion
 from advmdp.learners.compiled import TOTAL, CompiledLearner
@@ -33,6 +33,7 @@ from advmdp.learners.episode import given_block, whole_path
 from advmdp.learners.groups import Groups
 from advmdp.learners.mirror_descent import GROUPED, UPPER, MirrorDescent
 from advmdp.learners.parameters import between, horizon_of, one_of, theory_or
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
@@ -66,9 +67,12 @@ class UOBREPS(MirrorDescent):
         A label for each pair, for "pointwise" only.
     groups
         A label for each transition or for each pair, such as the router of a link. A path that takes a transition of a
-        group sees the losses of the whole group. :meth:`Learner.update` and :meth:`Learner.learn` then take the losses
-        of all transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of
-        groups in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+        group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
+        transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
+        in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`. With ``drift`` or ``discount``, ``confidence`` must be "l1",
+        "weissman" or "pointwise".
     threads
         How many threads share a projection; they change no result.
 
@@ -82,7 +86,14 @@ class UOBREPS(MirrorDescent):
     """
 
     sees = "bandit"
-    added: ClassVar = {"confidence": "bernstein", "kinds": None, "groups": None}
+    added: ClassVar = {
+        "confidence": "bernstein",
+        "kinds": None,
+        "groups": None,
+        "window": None,
+        "discount": None,
+        "drift": 0.0,
+    }
 
     def __init__(
         self,
@@ -96,6 +107,9 @@ class UOBREPS(MirrorDescent):
         confidence_scale: float = 1.0,
         kinds: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon_of(horizon), criterion, eta=eta, threads=threads)
@@ -104,6 +118,8 @@ class UOBREPS(MirrorDescent):
         self.confidence_scale = between("confidence_scale", confidence_scale)
         self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self.confidence, self._kinds)
         self._groups = None if groups is None else Groups(self.skeleton, groups)
         self.groups = None if self._groups is None else self._groups.labels
         self.gamma = theory_or("gamma", gamma)
@@ -117,9 +133,8 @@ class UOBREPS(MirrorDescent):
         return float(np.sqrt(L * np.log(L * pairs / self.delta) / (T * apart)))
 
     def _new_set(self) -> RowSet:
-        return confidence_set(
-            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
-            self._kinds,
+        return self._set_of(
+            self.confidence, self.horizon, self.delta, self.confidence_scale, self._kinds
         )  # fmt: skip
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
@@ -127,10 +142,10 @@ class UOBREPS(MirrorDescent):
             return super().observed(trajectory, loss)
         return self._groups.shown(trajectory.transitions, loss)
 
-    def _shown(self, path: NDArray[np.int64], loss: ArrayLike) -> FloatArray:
+    def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
         return super()._shown(path, loss) if self._groups is None else self._groups.shown(path, loss)
 
-    def _update_at_once(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         if self._groups is None:
             super()._update_at_once(trajectory, loss)
             return
@@ -145,7 +160,7 @@ class UOBREPS(MirrorDescent):
         """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"
-        sets = self.confidence == "bernstein" and self.confidence_scale == 1.0
+        sets = self.confidence == "bernstein" and self.confidence_scale == 1.0 and self._is_stationary(self.horizon)
         if not theory or not sets or episodes != self.horizon or self._groups is not None or not self._open.in_order:
             return inf
         inside = sk.num_actions * episodes * np.log(episodes * sk.num_states * sk.num_actions / self.delta)

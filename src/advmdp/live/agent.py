@@ -81,7 +81,8 @@ class Agent:
             The world without its probabilities. For a learner that knows the dynamics, an MDP.
         learner
             The name of a learner whose losses may come late: "SelfTuning" by default, which learns from whole losses
-            (:meth:`tell`); "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`).
+            (:meth:`tell`); "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`), and with
+            ``groups`` from the losses of all groups that its path has seen (:meth:`tell`).
         units
             The least and the greatest cost of a step, (0, 1) by default.
         seed
@@ -103,7 +104,7 @@ class Agent:
         Returns
         -------
         Agent
-            The agent.
+            The agent, which :meth:`close` or a ``with`` block closes.
 
         Raises
         ------
@@ -136,23 +137,23 @@ class Agent:
         Parameters
         ----------
         event_id
-            An id of yours that makes the call repeatable: the same id returns the same episode.
+            With an id of yours the call can be repeated: the same id gives the same episode.
 
         Returns
         -------
         Episode
-            The new episode.
+            The episode. Its id is durable when this returns.
         """
         with self._recorder.mutex:
             return Episode(self._recorder, self._recorder.begin(event_id))
 
     def episode(self, id: int) -> "Episode":
-        """Find an episode, open or not.
+        """Find the episode with this id, open or not.
 
         Parameters
         ----------
         id
-            The id of the episode.
+            The id of an episode that this agent began.
 
         Returns
         -------
@@ -163,7 +164,7 @@ class Agent:
             return Episode(self._recorder, self._recorder.find(id).number)
 
     def tell(self, episode: "int | Episode", loss: ByName | Any) -> None:
-        """The whole loss of an episode, at any time after it began.
+        """Tell the whole loss of an episode, at any time after it began.
 
         Parameters
         ----------
@@ -235,7 +236,7 @@ class Agent:
             self._recorder.extend(steps, remove)
 
     def policy(self) -> dict[Label, dict[Label, float]]:
-        """Return the policy for the next episode. Removed actions have probability 0.
+        """Give the policy for the next episode; removed actions have probability 0.
 
         Returns
         -------
@@ -252,12 +253,12 @@ class Agent:
             return found
 
     def status(self) -> Status:
-        """Summarise what has happened so far and what is outstanding.
+        """Say what has happened so far, and what is outstanding.
 
         Returns
         -------
         Status
-            Numbers of episodes, what was paid, epochs, and the size of the log.
+            Episodes begun, finished, told and outstanding; epochs, the mean radius, the last gap, what was paid.
         """
         with self._recorder.mutex:
             self._recorder.check_usable()
@@ -272,21 +273,22 @@ class Agent:
             )  # fmt: skip
 
     def explain(self, state: Label) -> dict[Label, Explanation]:
-        """Explain the actions of a state: probability, expected cost to the end, and visits.
+        """Explain the policy in a state.
 
         The costs are the means of those learned so far. The expectation is that of the policy for the next episode
-        under the estimated probabilities. The interval is over the confidence set, and over all costs within the
-        units where none is known.
+        under the estimated probabilities. The interval has the least and the greatest over the confidence set, and
+        over all costs within the units where none is known.
 
         Parameters
         ----------
         state
-            The name or number of the state.
+            The name of a state, or its number where states have no names.
 
         Returns
         -------
         dict
-            An ``Explanation`` for each action.
+            By action, an ``Explanation``: its ``probability``, the expected ``cost`` from here to the end, between
+            ``low`` and ``high``, and its ``visits``.
         """
         with self._recorder.mutex:
             self._recorder.check_usable()
@@ -318,12 +320,12 @@ class Agent:
             return write_report(self, path, policies, delta)
 
     def state_bytes(self) -> bytes:
-        """Return everything that the agent knows as bytes: equal for agents with the same past.
+        """Write all that the agent knows as bytes.
 
         Returns
         -------
         bytes
-            The state.
+            Equal for agents with the same past.
         """
         with self._recorder.mutex:
             self._recorder.check_usable()
@@ -366,30 +368,29 @@ class Agent:
 
 
 class Episode:
-    """An episode of an agent. :meth:`Agent.begin` and :meth:`Agent.episode` return it.
+    """An episode of an agent; :meth:`Agent.begin` begins one, :meth:`Agent.episode` finds it again.
 
     Parameters
     ----------
     recorder
-        The open log and the state of the agent.
+        That of the agent.
     id
-        The id, which is durable and unique within the agent.
+        Durable, and unique within the agent.
 
     Examples
     --------
     >>> import advmdp as am
-    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
-    >>> with am.Agent.open(":memory:", skeleton=sk) as agent:
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "station"), ("station", "train", "work")])
+    >>> with am.Agent.open(":memory:", skeleton=sk, units=(0, 90)) as agent:
     ...     episode = agent.begin()
-    ...     episode.arrive("work", cost=0.4)
-    ...     print(episode.id, episode.done)
-    0 True
+    ...     episode.arrive("station", cost=12.5)
+    ...     print(episode.state, episode.act().action, agent.status().paid)
+    station train 12.5
     """
 
     def __init__(self, recorder: Recorder, id: int) -> None:
         self._recorder = recorder
         self.id = id
-        """Durable, and unique within the agent."""
 
     @property
     def state(self) -> Label:
@@ -406,12 +407,13 @@ class Episode:
             return self._recorder.find(self.id).ended is not None
 
     def act(self) -> Choice:
-        """Return the current decision. It stays the same until :meth:`arrive` is called.
+        """Say what to do now; asked again before :meth:`arrive`, it is the same.
 
         Returns
         -------
         Choice
-            The action, its probability, and the probabilities of all actions.
+            The state, the action, its ``probability``, the ``probabilities`` of all actions, the ``version`` of the
+            policy and the step.
 
         Raises
         ------
@@ -432,14 +434,21 @@ class Episode:
     def arrive(self, state: Label, cost: float | None = None) -> None:
         """Say where the last decision led, and optionally what it cost, in one commit.
 
-        The episode ends by itself in the last state.
+        In the last state the episode ends by itself.
 
         Parameters
         ----------
         state
             The state that was reached.
         cost
-            What the step cost, in your units.
+            What the step cost, in your units, if that is known by now.
+
+        Raises
+        ------
+        ConflictError
+            If another state was reported for this step.
+        InputError
+            If the last decision cannot lead there, or the episode has ended.
         """
         with self._recorder.mutex:
             self._recorder.arrive(self.id, state, cost)

@@ -2,7 +2,7 @@
 
     for episode in History.read("commute.db").episodes():
         for step in episode.steps:
-            step.state, step.action, step.probability, step.next_state, step.cost
+            step.pair, step.probabilities, step.transition, step.cost
 
 Reading needs no agent, and does not disturb one that is running.
 """
@@ -63,23 +63,22 @@ class LoggedEpisode:
 
 
 class History:
-    """The log of an agent, read by episodes.
-
-    Reading needs no agent and does not disturb one that is running.
+    """The log of an agent, to be read by episodes; :meth:`read` opens one.
 
     Parameters
     ----------
     log
-        The open log. :meth:`read` opens one.
+        An open log.
 
     Examples
     --------
     >>> import advmdp as am
     >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
-    >>> with am.Agent.open("commute.db", skeleton=sk) as agent:
-    ...     agent.begin().arrive("work", cost=0.4)
-    >>> [episode.steps[0].cost for episode in am.History.read("commute.db").episodes()]
-    [0.4]
+    >>> with am.Agent.open(":memory:", skeleton=sk, units=(0, 90)) as agent:
+    ...     agent.begin().arrive("work", cost=30)
+    ...     for episode in am.History.read(agent).episodes():
+    ...         print(episode.id, episode.ended, [step.cost for step in episode.steps])
+    0 finished [30.0]
     """
 
     def __init__(self, log: Log) -> None:
@@ -93,17 +92,17 @@ class History:
 
     @classmethod
     def read(cls, source: "str | PathLike[str] | Agent | History") -> "History":
-        """Open the history of an agent.
+        """Read the history of an agent, or of the file of one.
 
         Parameters
         ----------
         source
-            The agent, or its file.
+            An agent, or the path of its file. The file of a running agent can be read too.
 
         Returns
         -------
         History
-            The history.
+            As far as it was written.
         """
         if isinstance(source, History):
             return source
@@ -115,12 +114,12 @@ class History:
         return self.worlds[-1].skeleton
 
     def episodes(self) -> Iterator[LoggedEpisode]:
-        """Iterate over all episodes, in the order of their ids.
+        """Go through all episodes in the order of their ids, as they stand now.
 
         Returns
         -------
-        Iterator
-            Episodes with their steps, probabilities and costs.
+        iterator of LoggedEpisode
+            Each with its steps, its whole loss where one was told, and how it ended.
         """
         events: list[Event] = []
         for event in self._log.by_episode():
@@ -147,12 +146,7 @@ class History:
         Returns
         -------
         int
-            The number of events.
-
-        Raises
-        ------
-        LogError
-            If an event was changed.
+            The number of events. A changed or missing event raises :class:`LogError`.
         """
         return sum(1 for _ in self.events())
 

@@ -29,7 +29,7 @@ SNAPSHOT = 2000
 """Events between snapshots, which only make opening faster."""
 
 
-UNTAUGHT = 10
+UNTAUGHT = 100
 """Episodes with costs of steps only, after which a learner of whole losses warns."""
 
 
@@ -119,7 +119,7 @@ class Recorder:
     def tell(self, id: int, loss: ByName | Any) -> None:
         """The whole loss of an episode."""
         r = self.find(id)
-        if self.state.bandit:
+        if self.state.bandit and self.state.groups is None:
             given = f"a whole loss for {self.state.terms.learner}, which learns from the costs along its path"
             raise InputError("tell", given, f"Episode.cost for each step; or learner={learners_for('full')}")
         world = self.state.worlds[r.told_in] if r.told is not None else self.state.world
@@ -129,7 +129,7 @@ class Recorder:
                 raise ConflictError(f"loss of episode {r.number}", "another than was told before", "the same, or none")
             return
         self.state.terms.units.check_all(world.skeleton, costs)
-        self.state.fill(costs)
+        self.state.fill(r, costs)
         with self._writing() as events:
             self.state.tell(r, costs)
             events.append(Event("told", r.number, 0, {"world": world.number}, costs))
@@ -165,7 +165,9 @@ class Recorder:
         """Another world."""
         self.check_usable()
         state = self.state
-        made_for = [name for name in ("kinds", "rules") if state.terms.parameters.get(name)]
+        made_for = [
+            name for name in ("kinds", "rules", "groups", "window", "discount") if state.terms.parameters.get(name)
+        ]
         if state.dynamics is not None or made_for:
             what = f"the parameter {made_for[0]}" if made_for else "known dynamics"
             raise InputError("extend", f"{state.terms.learner} with {what}, made for the old world", "a new agent")

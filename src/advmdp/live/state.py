@@ -9,6 +9,10 @@ Rules for what is missing:
     an episode that ends early, or that ``patience`` ends, counts the transitions that it saw
     full information: a loss is learned when it is told, whether or not the episode has ended
     bandit: the losses along the path are learned when the episode has ended and all its costs are there
+    bandit with groups: a whole loss is learned when it is told and the episode has ended; of groups that the path did
+    not see it may lack entries, and they are ignored
+    the loss of an episode that began before an extension may lack what is new; that is taken to cost what is least in
+    its layer, unless ``missing`` is a number
     after ``patience`` later episodes, an episode without its loss is dropped; what comes then is logged, not learned
 """
 
@@ -126,8 +130,16 @@ class AgentState:
 
     @property
     def bandit(self) -> bool:
-        """Whether the learner sees the losses along its path only."""
+        """Whether the learner sees the losses along its path only, or of the groups that it passes."""
         return self.learner.feedback == "bandit"
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The label of each transition, for a bandit learner that sees losses in groups."""
+        if (labels := getattr(self.learner, "groups", None)) is None:
+            return None
+        sk, given = self.world.skeleton, np.array(labels, np.int64)
+        return given if len(given) == sk.num_transitions else sk.over_transitions(given)
 
     @property
     def seen(self) -> NDArray[np.int64]:
@@ -189,14 +201,19 @@ class AgentState:
             self.learner.count(known)
         self._settle(r)
 
-    def fill(self, costs: FloatArray) -> FloatArray:
-        """Costs with what is missing filled as the rule says, or an error."""
+    def fill(self, r: Running, costs: FloatArray) -> FloatArray:
+        """The costs of an episode with what is missing filled as the rule says, or an error."""
         gaps, missing = np.isnan(costs), self.terms.missing
         if not gaps.any():
             return costs
         filled = np.where(gaps, self.last if isinstance(missing, str) else missing, costs)
-        if missing == "error" or np.isnan(filled).any():
-            i = int(np.argmax(gaps if missing == "error" else np.isnan(filled)))
+        lacking = (gaps if missing == "error" else np.isnan(filled)) & self._needed(r)
+        if r.world != self.world.number:  # nobody could know what is new since the episode began
+            known = np.isin(np.arange(len(costs)), self.worlds[r.world].map_to(self.world))
+            filled = np.where(np.isnan(filled) & ~known, _guessed(self.world.skeleton, filled, self.terms), filled)
+            lacking &= known
+        if lacking.any():
+            i = int(np.argmax(lacking))
             given = "nothing" if missing == "error" else "nothing, now or before"
             where = f"loss at {self.world.skeleton.where_transition(i)}"
             raise InputError(where, given, "a cost; missing= says what to do without one")
@@ -204,7 +221,7 @@ class AgentState:
 
     def tell(self, r: Running, costs: FloatArray) -> None:
         """The whole loss of an episode, over the transitions of the world as it is now."""
-        filled = self.fill(costs)
+        filled = self.fill(r, costs)
         self.last = np.where(np.isnan(costs), self.last, costs)
         self.counts["clipped"] += self.terms.units.outsiders(costs)
         r.told, r.told_in = costs, self.world.number
@@ -212,6 +229,9 @@ class AgentState:
             self._pay_told(r, step)
         if r.handle is None:
             self.counts["late"] += 1
+            return
+        if self.bandit:
+            self._settle(r)
             return
         losses = self.terms.units.scaled(filled)
         self.learner.learn(losses, r.handle)
@@ -334,7 +354,9 @@ class AgentState:
             if not r.transitions:
                 self.drop(r)
                 return
-            if all(step in r.costs for step in range(len(r.transitions))):
+            if self.groups is not None:
+                self._learn_groups(r)
+            elif all(step in r.costs for step in range(len(r.transitions))):
                 self._learn_path(r)
         if r.ended and r.handle is None:
             self.running.pop(r.number, None)
@@ -348,6 +370,28 @@ class AgentState:
         np.add.at(self.loss_count, taken, 1)
         self.counts["told"] += 1
         r.handle = None
+
+    def _learn_groups(self, r: Running) -> None:
+        """Learn the losses of the groups that the path has seen, if they have been told; in part they are no use."""
+        if r.told is None or r.handle is None:
+            return
+        try:
+            filled = self.fill(r, r.told)
+        except InputError:
+            self.drop(r)
+            return
+        losses, seen = self.terms.units.scaled(filled), self._needed(r)
+        self.learner.learn(losses, r.handle, np.array(r.transitions, np.int64))
+        self.loss_sum[seen] += losses[seen]
+        self.loss_count[seen] += 1
+        self.counts["told"] += 1
+        r.handle = None
+
+    def _needed(self, r: Running) -> NDArray[np.bool_]:
+        """The entries without which a whole loss cannot be learned."""
+        if (groups := self.groups) is None:
+            return np.ones(self.world.skeleton.num_transitions, np.bool_)
+        return np.isin(groups, groups[r.transitions] if r.ended else [])
 
     def _pay_told(self, r: Running, step: int) -> None:
         """Enter what a step cost by the whole loss, unless its own cost was told."""

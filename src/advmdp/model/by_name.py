@@ -13,7 +13,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, is_number
 from advmdp.core.errors import InputError
@@ -47,19 +47,19 @@ def policy_from_names(sk: Skeleton, policy: Mapping[Any, Any]) -> FloatArray:
 
 
 def policy_by_name(sk: Skeleton, policy: ArrayLike) -> dict[Label, dict[Label, float]]:
-    """Convert a policy to a dictionary by name.
+    """Write a policy as {state: {action: probability}}.
 
     Parameters
     ----------
     sk
-        The skeleton that has the names.
+        The skeleton. Where it has no names, numbers stand in their place.
     policy
-        One probability for each pair.
+        A vector over pairs.
 
     Returns
     -------
     dict
-        {state: {action: probability}}, with numbers where there are no names.
+        {state: {action: probability}}, without the last state.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def loss_from_names(sk: Skeleton, loss: Mapping[Any, Any]) -> FloatArray:
 
 
 def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
-    """Convert a loss by name to an array over transitions.
+    """Turn a loss by name into an array over transitions; an array is taken as it is.
 
     Parameters
     ----------
@@ -129,20 +129,25 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
     return vector
 
 
+def path_losses(sk: Skeleton, loss: ByName, path: NDArray[np.int64]) -> FloatArray:
+    """The losses along a path, from a dictionary by name or as an array with one for each step."""
+    return loss_from_names(sk, loss)[path] if isinstance(loss, Mapping) else floats(loss, "loss")
+
+
 def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Label], float]:
-    """Convert a loss to a dictionary by name.
+    """Write a loss over transitions as {(state, action, next state): cost}.
 
     Parameters
     ----------
     sk
-        The skeleton that has the names.
+        The skeleton. Where it has no names, numbers stand in their place.
     loss
-        One number for each transition.
+        A vector over transitions.
 
     Returns
     -------
     dict
-        {(state, action, next state): cost}, with numbers where there are no names.
+        {(state, action, next state): cost}.
 
     Examples
     --------

@@ -137,6 +137,7 @@ def time_expand(
     steps: int,
     initial: int | ArrayLike = 0,
     state_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
 ) -> Expansion:
     """Unroll a problem with loops into a loop-free MDP of a fixed number of steps.
 
@@ -152,6 +153,8 @@ def time_expand(
         The first state, or a distribution over states.
     state_names
         Names of the original states; a state then becomes ``name@h``.
+    action_names
+        Names of the original actions. What was added, such as waiting in a terminal state, is called ``wait``.
 
     Returns
     -------
@@ -175,6 +178,8 @@ def time_expand(
     num_states, num_actions, tables = _steps(transition, count)
     if state_names is not None and len(state_names) != num_states:
         raise InputError("state_names", f"{len(state_names)} names", f"{num_states}")
+    if action_names is not None and len(action_names) != num_actions:
+        raise InputError("action_names", f"{len(action_names)} names", f"{num_actions}")
     start = _distribution(initial, num_states)
     levels = [np.flatnonzero(start)]
     columns, sources = [], []
@@ -192,7 +197,7 @@ def time_expand(
         offset += len(here)
     state, action, successor, probability = (np.concatenate(column) for column in zip(*columns, strict=True))
     table = Table([len(level) for level in levels], state, action, successor, probability)
-    return _expansion((count, num_states, num_actions), table, levels, sources, start, state_names)
+    return _expansion((count, num_states, num_actions), table, levels, sources, start, state_names, action_names)
 
 
 def _expansion(
@@ -202,6 +207,7 @@ def _expansion(
     sources: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
     start: FloatArray,
     names: Sequence[str] | None,
+    action_names: Sequence[str] | None,
 ) -> Expansion:
     """Close both ends of the table, and keep the books on what was added."""
     nothing = np.array([NOWHERE])
@@ -216,7 +222,8 @@ def _expansion(
         labels = labels and [*labels, "end"]
     pointers, probability = table.compress()
     pair_step, pair_action = (np.concatenate(column) for column in zip(*sources, strict=True))
-    skeleton = Skeleton(*pointers, labels)
+    actions = action_names and ["wait" if a == NOWHERE else action_names[a] for a in pair_action.tolist()]
+    skeleton = Skeleton(*pointers, labels, actions)
     return Expansion(MDP(skeleton, probability), original, np.concatenate(levels), pair_step, pair_action)
 
 

@@ -84,21 +84,21 @@ class Trajectory:
 
     @classmethod
     def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
-        """Make a trajectory from names of states and actions.
+        """Make the trajectory through these states by these actions.
 
         Parameters
         ----------
         sk
-            The skeleton that has the names.
+            The skeleton.
         states
-            The L + 1 states visited, by name or number.
+            Names or numbers of x_0 to x_L.
         actions
-            The L actions, by name or number.
+            Names or numbers of a_0 to a_{L-1}.
 
         Returns
         -------
         Trajectory
-            The path.
+            With the numbers of its states, pairs and transitions.
 
         Raises
         ------

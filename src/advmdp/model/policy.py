@@ -89,7 +89,7 @@ def policy_vector(sk: Skeleton, policy: ByName) -> FloatArray:
 
 
 def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
-    """Convert a policy to a vector over pairs, and check that every row is a distribution.
+    """Turn a policy into a vector over pairs, and check that every row is a distribution.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
 
     Returns
     -------
-    numpy.ndarray
-        One probability for each pair.
+    array
+        (num_pairs,).
 
     Raises
     ------

@@ -173,7 +173,10 @@ class Skeleton:
     def from_steps(
         cls, steps: Iterable[tuple[Hashable, Hashable, Hashable]], initial: Iterable[Hashable] | None = None
     ) -> "Skeleton":
-        """Make a skeleton from named steps, without probabilities; the layers follow from the steps.
+        """Make a skeleton from named rows (state, action, next state), without probabilities.
+
+        Layers follow from the steps themselves. All ways to a state must be equally long; :func:`advmdp.time_expand`
+        makes them so.
 
         Parameters
         ----------
@@ -340,22 +343,18 @@ class Skeleton:
 
         Parameters
         ----------
-        state
-            The name or number of the state.
-        action
-            The name of the action, or its number within the state.
-        next_state
-            The name or number of the next state.
+        state, action, next_state
+            Names, or numbers; actions are counted within their state.
 
         Returns
         -------
         int
-            The number of the transition.
+            The number.
 
         Raises
         ------
         InputError
-            If there is no such transition.
+            If a name is unknown, or the pair has no such successor. The message guesses what was meant.
         """
         p = self.pair(state, action)
         first, last = int(self.transition_ptr[p]), int(self.transition_ptr[p + 1])

@@ -103,7 +103,7 @@ def optimistic_response(
 
 
 def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet) -> tuple[Values, Values]:
-    """Compute the smallest and the largest cost of a policy, over all worlds whose rows lie in a set.
+    """Bound what a policy may cost from each state and pair on, over all worlds whose rows lie in a set.
 
     Parameters
     ----------
@@ -118,15 +118,13 @@ def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet)
 
     Returns
     -------
-    low : Values
-        The smallest cost from each state and pair to the end.
-    high : Values
-        The largest. The true cost lies between them if the set contains the true rows.
+    tuple of Values
+        ``low`` and ``high``, the least and the greatest. The true value is between them if the set has the true rows.
 
     Raises
     ------
     InputError
-        If a loss is not finite.
+        If the loss is not finite, or the policy is none.
 
     Examples
     --------

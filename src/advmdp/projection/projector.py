@@ -27,7 +27,7 @@ from advmdp.core.html import card
 from advmdp.core.threads import check_threads
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
-from advmdp.projection.kernels.solver import first_unfit, solve_from
+from advmdp.projection.kernels.solver import solve_from
 from advmdp.projection.status import LARGEST_LOG_WEIGHT, Status
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ FAINTEST = 1e-300
 MOST_ITERATIONS = 2**31
 MOST_THREADS = 1024
 REAL = (float, int, np.number)
+SOLVED, STALLED, UNFIT, UNEVEN = (int(one) for one in (Status.SOLVED, Status.STALLED, Status.UNFIT, Status.UNEVEN))
+"""Plain numbers: members of an enumeration take a fiftieth of a small projection to look up and compare."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,26 +282,29 @@ class Projector:
         """
         sk = self.skeleton
         weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
-        if (i := first_unfit(weights, LARGEST_LOG_WEIGHT)) >= 0:
-            where = f"log_weights at {sk.where_transition(i)}"
-            raise InputError(
-                where, f"{weights[i]}", f"a number within {LARGEST_LOG_WEIGHT:g}, or -inf for what is forbidden"
-            )
         if self.threads > 1:
             check_threads()
         if not isinstance(tolerance, REAL) or not 0.0 < tolerance < 1.0:
             raise InputError("tolerance", f"{tolerance!r}", "a number between 0 and 1")
-        limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
+        limit = ITERATIONS
+        if max_iterations is not ITERATIONS:
+            limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
         # A start that leads nowhere is no reason to fail: then it is tried without.
         starts = (None,) if warm_start is None else (self._start(warm_start), None)
         with self._lock:
             for start in starts:
                 status, defect, answer = self._solved(start, weights, row_set, float(tolerance), limit)
-                if status != Status.STALLED:
+                if status != STALLED:
                     break
+        if status == SOLVED:
+            return answer
+        if status == UNFIT:
+            i = int(np.flatnonzero(~((np.abs(weights) <= LARGEST_LOG_WEIGHT) | (weights == -np.inf)))[0])
+            expected = f"a number within {LARGEST_LOG_WEIGHT:g}, or -inf for what is forbidden"
+            raise InputError(f"log_weights at {sk.where_transition(i)}", f"{weights[i]}", expected)
         if status == Status.NO_PATH:
             raise EmptySetError("projection", Status.NO_PATH.message, "at least one from the first state to the last")
-        if status != Status.SOLVED and not allow_unconverged:
+        if not allow_unconverged:
             reached = f"flow residual {answer.flow_residual:.3g}, relative defect {defect:.3g}, gap {answer.gap:.3g},"
             after = f"after {answer.iterations} iterations; the tolerance is {tolerance:g}"
             raise ProjectionError(f"projection not solved: {reached} {after}")
@@ -314,11 +319,11 @@ class Projector:
         status, value, gap, residual, defect, iterations = solve_from(
             start, self.layout, sets, work, weights, block, tolerance, limit
         )
-        if status == Status.UNEVEN:
+        if status == UNEVEN:
             tops = self._tops(weights)
             even = frozen(weights - np.repeat(tops, np.diff(sk.layer_transition_ptr)))
             status, value, gap, residual, defect, iterations = solve_from(
-                start, self.layout, sets, work, even, block, tolerance, limit
+                start, self.layout, sets, work, even, block, tolerance, limit, 2.0 * LARGEST_LOG_WEIGHT
             )
         answer = Projection.__new__(Projection)
         # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
@@ -326,7 +331,7 @@ class Projector:
             "skeleton": sk, "log_weights": weights, "row_set": row_set, "log_q": log_q, "q": q, "policy": policy,
             "log_pairs": log_pairs, "beta": work.beta.copy(), "dual": _below(value, tops),
             "gap": gap if gap >= 0.0 else np.inf,  # an answer so far off that its divergence overflows bounds nothing
-            "flow_residual": residual, "iterations": iterations, "converged": status == Status.SOLVED,
+            "flow_residual": residual, "iterations": iterations, "converged": status == SOLVED,
         })  # fmt: skip
         return status, defect, answer
 

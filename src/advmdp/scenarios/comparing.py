@@ -30,6 +30,7 @@ from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import State
 from advmdp.losses import Losses
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
 from advmdp.scenarios.base import Scenario
@@ -247,8 +248,8 @@ class OnTheMean(Learner):
     def policy(self) -> FloatArray:
         return self.inner.policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        self.inner.update(trajectory, floats(loss, "loss").mean(axis=1))
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        self.inner.update(trajectory, loss_vector(self.skeleton, loss).mean(axis=1))
         self.episode += 1
 
     @property

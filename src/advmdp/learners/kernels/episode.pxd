@@ -46,6 +46,7 @@ cdef class Rule:
     cdef Index told  # the number of the block's first episode
     cdef Index coming  # the number of the episode that begins after it
     cdef Index others  # how many other episodes are open meanwhile
+    cdef Index left  # episodes until the epoch ends at the latest; below zero, it goes on as long as it likes
     cdef readonly Index broken
     cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil

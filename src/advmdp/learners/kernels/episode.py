@@ -63,7 +63,7 @@ class Rule:
 
     def __init__(self, policy):
         self.policy = policy
-        self.broken, self.told, self.coming, self.others = -1, 0, 1, 0
+        self.broken, self.told, self.coming, self.others, self.left = -1, 0, 1, 0, -1
 
     def see(self, world, block, b):
         return False
@@ -74,6 +74,10 @@ class Rule:
     def place(self, told: cython.Py_ssize_t, coming: cython.Py_ssize_t, others: cython.Py_ssize_t) -> None:
         """The numbers of the block's first episode and of the one that begins after it; how many others are open."""
         self.told, self.coming, self.others = told, coming, others
+
+    def end_after(self, episodes: cython.Py_ssize_t) -> None:
+        """End the epoch after so many episodes, if it has not ended before."""
+        self.left = episodes
 
     def observe(self, world: Dynamics, block: Block) -> None:
         """See the one episode of a block, whose path has been counted."""
@@ -95,7 +99,9 @@ class Rule:
             while b < episodes.count:
                 if not seen:
                     enter(place, episodes, b, cython.address(self.policy[0]))
-                    if self.see(place, episodes, b):
+                    over = self.see(place, episodes, b)
+                    self.left -= 1
+                    if over or self.left == 0:
                         status = NEW_EPOCH
                         break
                 seen = False

@@ -234,14 +234,14 @@ def remember(self, world, t, told):
         smooth[i] = KEEP * smooth[i] + (1.0 - KEEP) * x[i]
         last[i] = x[i]
     for e in range(self.count):
-        period, first = self.table[3 * e + 1], self.table[3 * e + 2]
-        if self.table[3 * e] == MEAN and self.paces[e] >= 0.0:
-            place = first + told % period
-            mean, before = row(self.means, place, n), row(self.ago, place, n)
-            share = 1.0 / (t // period + 1)
+        kind, period, first = self.table[3 * e], self.table[3 * e + 1], self.table[3 * e + 2]
+        place = first + told % period
+        if kind == MEAN:
+            mean, share = row(self.means, place, n), 1.0 / (t // period + 1)
             for i in range(n):
                 mean[i] += share * (x[i] - mean[i])
-                before[i] = x[i]
+        elif kind == AGO:
+            memcpy(row(self.ago, place, n), x, n * cython.sizeof(cython.double))
     if self.lags > 1:
         compare_lags(self, n, told)
         predict(self, n, self.next)

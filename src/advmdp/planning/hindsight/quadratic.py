@@ -71,6 +71,9 @@ def _least_in_hull(b: FloatArray, Q: FloatArray, weights: FloatArray) -> FloatAr
     Active-set method: move towards the minimum over all w with sum one.  If that leads to a negative weight, stop at
     the boundary, drop that atom, and repeat.
     """
+    # In units in which the condition that w sums to one is as large as the rest, or a solver takes it for rounding.
+    size = max(np.trace(Q) / len(b), TINY)
+    b, Q = b / size, Q / size
     kept, w = np.arange(len(b)), weights
     while True:
         system = np.ones((len(kept) + 1, len(kept) + 1))

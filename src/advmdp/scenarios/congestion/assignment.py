@@ -18,8 +18,8 @@ faster by more than a thousandth; for the equilibrium, by <q, g>, so the gap is 
 saved if each commodity alone went its best way: 0 in a Wardrop equilibrium.
 
 All this is among routes within the hop limit.  ``excluded`` is the share of the costs (delays, or for the optimum
-marginal delays) that shortest routes of any number of hops would save (:mod:`advmdp.scenarios.congestion.limits`).
-Where it is above the gap, longer routes belong to the answer, and there is a warning: give the game more ``slack``.
+marginal delays) that shortest routes of any number of hops would save (limits.py).  Where it is above the gap, longer
+routes belong to the answer, and there is a warning: give the game more ``slack``.
 """
 
 from collections.abc import Callable

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray, frozen
 from advmdp.core.errors import InputError
@@ -199,13 +200,13 @@ def check_function(delays: LinkDelays, most: float, links: Callable[[int], str])
         rows.append(value)
     values = np.array(rows)
     size = np.maximum(np.abs(values).max(axis=0), 1e-300)
-    rules = {
-        "finite numbers of 0 or more": ~(np.isfinite(values) & (values >= 0.0)),
-        "delays that do not fall with the flow": np.diff(values, axis=0) < -1e-9 * size,
-        "delays that are convex in the flow": np.diff(values, 2, axis=0) < -1e-9 * size,
+    rules: dict[str, Callable[[], NDArray[np.bool_]]] = {
+        "finite numbers of 0 or more": lambda: ~(np.isfinite(values) & (values >= 0.0)),
+        "delays that do not fall with the flow": lambda: np.diff(values, axis=0) < -1e-9 * size,
+        "delays that are convex in the flow": lambda: np.diff(values, 2, axis=0) < -1e-9 * size,
     }
-    for expected, broken in rules.items():
-        if broken.any():
+    for expected, breaks in rules.items():
+        if (broken := breaks()).any():
             t, k = (int(n) for n in np.argwhere(broken)[0])
             given = f"{values[t, k]:g} at a flow of {flows[t]:g} on {links(k)}"
             raise InputError("delays", given, f"{expected}, for all flows up to {most:g}")

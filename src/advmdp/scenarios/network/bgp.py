@@ -124,13 +124,13 @@ def scenario(
 
 
 def neighbour_kinds(found: Routes) -> tuple[int, ...]:
-    """Neighbours with as many outcomes are alike: each takes the traffic, deflects it to a favourite, or loses it."""
+    """All neighbours with as many outcomes are alike: they take the traffic, deflect it to a favourite, or lose it."""
     sk, none = found.mdp.skeleton, len(found.links) + 1
     width = sk.over_transitions(np.diff(sk.transition_ptr))
     place = np.arange(sk.num_transitions) - sk.over_transitions(sk.transition_ptr[:-1])
     lost, turned = found.items[:, 0] == none - 1, found.items[:, 1] < none
-    before: NDArray[np.int64] = np.cumsum(turned) - turned
-    nth: NDArray[np.int64] = before - before[sk.over_transitions(sk.transition_ptr[:-1])]
+    before: Ints = np.cumsum(turned) - turned
+    nth: Ints = before - before[sk.over_transitions(sk.transition_ptr[:-1])]
     role = np.where(lost, -1, np.where(turned, 1 + nth, 0))
     chosen = sk.over_transitions(found.pair_place >= 0)
     codes = np.column_stack([width, np.where(chosen, role, place), chosen])
