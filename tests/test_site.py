@@ -14,7 +14,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.browser import all_of, in_browser, show, started
 
-pytest.importorskip("sphinx", reason="the site needs the extra 'docs': pip install 'advmdp[docs]'")
+pytest.importorskip("sphinx", reason="no Sphinx; to run them: pip install 'advmdp[docs]'")
 
 from tools.site.math_svg import svg
 from tools.site.notebooks import cells_of, ipynb_of, markdown_of, run

@@ -254,7 +254,7 @@ def list_(what: str | None) -> bool:
 
 
 def _add_doctor(parser: Parser) -> None:
-    parser.add_command("doctor", doctor, "", "advmdp doctor")
+    parser.add_command("doctor", doctor, "", "advmdp doctor && advmdp demo")
 
 
 def doctor() -> bool:

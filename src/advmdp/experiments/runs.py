@@ -232,6 +232,8 @@ def flow_frame(game: Game) -> pl.DataFrame:
 
 def _manifest(run: Run, game: Game) -> dict[str, Any]:
     last, sk = game.curve.row(-1, named=True), game.mdp.skeleton
+    chosen = {"criterion": game.learner.criterion, **game.learner.parameters}  # all, where its repr leaves out defaults
+    told = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
     sizes = {"layers": sk.layer_sizes.tolist(), "actions": sk.num_actions, "transitions": sk.num_transitions}
     return {
         "identity": run.identity,
@@ -241,7 +243,7 @@ def _manifest(run: Run, game: Game) -> dict[str, Any]:
         "world": sizes,
         "losses": repr(game.losses),
         "reacts": game.reacts,
-        "learner": repr(game.learner),
+        "learner": f"{type(game.learner).__name__}({told})",
         "criterion": repr(game.criterion),
         "versions": _versions(),
         "machine": {"system": platform.platform(), "processor": platform.machine()},
