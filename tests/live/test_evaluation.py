@@ -1,6 +1,7 @@
 """Evaluation from logs: enumerated expectations, coverage, brute force over worlds, and logs of real agents."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -205,6 +206,18 @@ def test_an_extended_world_keeps_what_it_knows() -> None:
         assert (found.cost, found.low, found.high) == pytest.approx((70.0, 70.0, 70.0))
         unknown = am.evaluate(agent, {"home": "bike", "station": "taxi"})
         assert (unknown.low, unknown.high) == pytest.approx((10.0 + 30.0, 90.0 + 30.0))
+
+
+def test_what_was_paid_on_paths_that_no_longer_exist_is_unknown() -> None:
+    with commuting(told=True) as agent:
+        agent.extend(remove=[("home", "bus"), ("station", "train")])
+        found = am.evaluate(agent, {"home": "walk", "station": "taxi"})
+        assert found.cost == pytest.approx(70.0)
+        assert found.episodes == 90
+        kept = sum(one.paid is not None for one in gather(am.History.read(agent)).told)
+        assert 0 < kept < 90
+        assert np.isfinite(found.logged)
+    assert "unknown" in str(replace(found, logged=np.nan))
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ class Evaluation:
     def __str__(self) -> str:
         sure = f"between {number(self.low)} and {number(self.high)} with probability {1.0 - self.delta:g}"
         based = f"{self.method}, {plural(self.episodes, 'episode')}"
-        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {number(self.logged)}"
+        paid = "unknown" if np.isnan(self.logged) else number(self.logged)
+        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}"
 
 
 def evaluate(
