@@ -11,6 +11,7 @@ from rich.console import Console
 
 PARTS = (
     "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "experiments", "scenarios",
+    "live",
 )  # fmt: skip
 
 

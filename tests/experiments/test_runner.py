@@ -88,7 +88,7 @@ def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, 
     spec = read_spec(path)
     run_experiment(spec, out)
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")}
-    with pytest.raises(am.InputError, match="an experiment is there already; expected another folder, or --resume"):
+    with pytest.raises(am.InputError, match="it already holds an experiment; expected another folder, or --resume"):
         run_experiment(spec, out)
     again = run_experiment(spec, out, resume=True)
     assert (again.finished, again.kept) == (0, 6)
@@ -222,7 +222,7 @@ def test_a_run_that_takes_two_processes_with_it_has_failed(tmp_path: Path) -> No
                 victim.join()
                 killed += 1
     assert killed == said.count("begun") == 2
-    assert event == Event(0, "failed", why="its process died 2 times, the last time by SIGKILL")
+    assert event == Event(0, "failed", why="its process died 2 times, the last time with SIGKILL")
     assert (folder / "traceback.txt").read_text() == f"{event.why}\n"
 
 
@@ -293,7 +293,7 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
     assert done.exit_code == 1
     assert done.stderr.count("failed: ") == 6
     assert "6 runs played" in done.stderr
-    assert "has changed since the spec was read" in done.stderr.replace("\n", " ")
+    assert "changed since the spec was read" in done.stderr.replace("\n", " ")
     for run in runs_of(spec):
         expected = "failed" if run.losses.kind == "replay" else "finished"
         assert Store(out).state(run) == expected
@@ -375,7 +375,7 @@ def test_a_world_that_does_not_fit_into_memory_is_told_by_its_place(
 
     monkeypatch.setattr(am.MDP, "random", too_large)
     table = TABLES | {"worlds": [{"kind": "random", "layers": [1, 77, 1], "actions": 2}]}
-    with pytest.raises(am.InputError, match="spec.toml, worlds.0: more than fits into memory; expected a smaller"):
+    with pytest.raises(am.InputError, match="spec.toml, worlds.0: too large for memory; expected a smaller"):
         run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
@@ -383,7 +383,7 @@ def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) 
     recorded(tmp_path, 300)
     spec = read_spec(spec_file(tmp_path, FAILING))
     recorded(tmp_path, 301)
-    with pytest.raises(am.InputError, match="a file that has changed since the spec was read"):
+    with pytest.raises(am.InputError, match="changed since the spec was read"):
         run_experiment(spec, tmp_path / "out")
 
 

@@ -198,7 +198,7 @@ def test_generated_graphs_are_hierarchies_in_which_all_can_reach_all(ases: int) 
 def test_networkx_is_asked_for_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(
-        am.InputError, match=r"networkx: it is not installed; expected it: pip install 'advmdp\[routing\]'"
+        am.InputError, match=r"networkx is not installed; to install it: pip install 'advmdp\[routing\]'"
     ):
         generated_as_graph(100, 0)
     assert len(generated_as_graph(10_001, 0).numbers) == 10_001

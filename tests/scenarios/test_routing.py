@@ -186,7 +186,7 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, package, None)
     topology_names.cache_clear()
     with pytest.raises(
-        am.InputError, match=rf"{package}: it is not installed; expected it: pip install 'advmdp\[routing\]'"
+        am.InputError, match=rf"{package} is not installed; to install it: pip install 'advmdp\[routing\]'"
     ):
         topology_from("gabriel/10/1")
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats, floats
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.learners.baselines import Responder
 from advmdp.learners.domains import State
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
 from advmdp.model.policy import checked_policy, uniform_policy
@@ -58,8 +58,8 @@ class Recent(Responder):
     def compiled(self) -> bool:
         return False
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        given = exact_floats(loss, "loss", (self.skeleton.num_transitions,))
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        given = exact_floats(loss_vector(self.skeleton, loss), "loss", (self.skeleton.num_transitions,))
         self._memory.loss[:] = self._recent.sum(axis=0)
         super().update(trajectory, given)
         if self.episodes > 1:
@@ -94,9 +94,9 @@ class Told(Learner):
     def policy(self) -> FloatArray:
         return self._policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         assert self.mdp is not None
-        given = floats(loss, "loss")
+        given = loss_vector(self.skeleton, loss)
         self._policy, _ = best_response(self.mdp, given if given.ndim == 1 else given.mean(axis=1))
         self.episode += 1
 
@@ -117,7 +117,7 @@ class Fixed(Learner):
     sees = "full or bandit"
     optimises = "any"
 
-    def __init__(self, skeleton: Skeleton, policy: ArrayLike, criterion: Criterion | None = None) -> None:
+    def __init__(self, skeleton: Skeleton, policy: ByName, criterion: Criterion | None = None) -> None:
         super().__init__(skeleton, criterion)
         self._policy = checked_policy(self.skeleton, policy)
 
@@ -125,7 +125,7 @@ class Fixed(Learner):
     def policy(self) -> FloatArray:
         return self._policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         self.episode += 1
 
     @property

@@ -12,10 +12,11 @@ cdef extern from *:
 cdef void add_edges(const Structure *sk, Work *w, bint far) noexcept nogil
 cdef void three_vectors(Reals p, Reals low, Reals high, bint is_box, Index size, double keep_a, double keep_b,
                         Floats vectors, Index stride) noexcept nogil
-cdef int vector_of(double p, double low, double high, bint is_box) noexcept nogil
+cdef void choose_vectors(Reals p, Reals low, Reals high, bint is_box, Index size, Index stride,
+                         Index *chosen) noexcept nogil
 cdef void add_tight(const Structure *sk, const Sets *sets, Work *w, bint far, Reals back) noexcept nogil
-cdef void add_row(const Structure *sk, const Sets *sets, Work *w, Index pair, double share, Reals back, Index shift,
-                  Reals vectors) noexcept nogil
+cdef void add_row(const Structure *sk, Work *w, Index pair, double share, Reals back, Index shift, Reals vectors,
+                  const Index *chosen) noexcept nogil
 cdef void subtract_pivot(Floats target, Reals pivot, double inverse, Index size) noexcept nogil
 cdef bint factorise(const Structure *sk, Work *w) noexcept nogil
 cdef double along_row(Reals band, Reals values, Index size) noexcept nogil

@@ -26,7 +26,7 @@ def add_edges(sk, w, far):
         before, here = sk.layer_ptr[layer - 1], sk.layer_ptr[layer]
         for x in range(here, sk.layer_ptr[layer + 1]):
             band = w.band + x * width - before
-            band[x] = 2.0 - w.pinned[x] * w.pull[x] if w.pull[x] > 0.0 else 1.0
+            band[x] = 2.0 if w.pull[x] > 0.0 else 1.0
             if w.pull[x] == 0.0:
                 continue
             flow, successor = w.flow + sk.edge_ptr[x], sk.successor + first_entry(sk, x)
@@ -59,19 +59,30 @@ def three_vectors(p, low, high, is_box, size, keep_a, keep_b, vectors, stride):
         first[j] = second[j] = third[j] = 0.0
 
 
-def vector_of(p, low, high, is_box):
-    """Which of the three an entry adds: that of A, which every entry of a bound zero belongs to, of B, or p."""
-    pinned: cython.bint = (p == low) & (low > 0.0)
+def choose_vectors(p, low, high, is_box, size, stride, chosen):
+    """Where the vector that an entry adds begins: that of A, to which every bound of zero belongs, of B, or p.
+
+    Without branches, which no processor could guess.
+    """
     if is_box:
-        return 2 if pinned | (p == high) else 0
-    if p < low:
-        return 1
-    return 2 if pinned else 0
+        for j in range(size):
+            fixed: cython.bint = ((p[j] == low[j]) & (low[j] > 0.0)) | (p[j] == high[j])
+            chosen[j] = 2 * stride if fixed else 0
+    else:
+        for j in range(size):
+            pinned: cython.bint = (p[j] == low[j]) & (low[j] > 0.0)
+            below = stride if p[j] < low[j] else 0
+            chosen[j] = 2 * stride if pinned else below
 
 
 def add_tight(sk, sets, w, far, back):
-    """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'."""
-    vectors, layer = scratch_row(w, 0, 3), 0
+    """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'.
+
+    What of the inflow does not answer to beta, because its entry is pinned, is taken off the diagonal.
+    """
+    vectors, layer, width = scratch_row(w, 0, 3), 0, w.band_width
+    chosen = cython.cast(cython.pointer(cython.Py_ssize_t), scratch_row(w, 0, 2))
+    memset(w.pinned, 0, sk.states * cython.sizeof(cython.double))
     for k in range(w.num_watched):
         pair = w.watched[k]
         while sk.state_of[pair] >= sk.layer_ptr[layer + 1]:
@@ -82,27 +93,36 @@ def add_tight(sk, sets, w, far, back):
             continue
         keep_a = 1.0 - 1.0 / w.mass_a[k] if w.mass_a[k] > 0.0 else 1.0
         keep_b = 1.0 - 1.0 / w.mass_b[k] if w.mass_b[k] > 0.0 else 1.0
-        high = sets.high + begin if sets.is_box else sets.low
-        three_vectors(w.row + begin, sets.low + begin, high, sets.is_box, size, keep_a, keep_b, vectors, w.stride)
+        row, low, high = w.row + begin, sets.low + begin, sets.high + begin if sets.is_box else sets.low
+        three_vectors(row, low, high, sets.is_box, size, keep_a, keep_b, vectors, w.stride)
+        choose_vectors(row, low, high, sets.is_box, size, w.stride, chosen)
         # The first column of every row of the next layer is the first state of this one.
-        add_row(sk, sets, w, pair, 1.0 if far else w.share[k], back, sk.layer_ptr[layer], vectors)
+        add_row(sk, w, pair, 1.0 if far else w.share[k], back, sk.layer_ptr[layer], vectors, chosen)
+    for layer in range(1, sk.steps):
+        for x in range(sk.layer_ptr[layer], sk.layer_ptr[layer + 1]):
+            w.band[x * width + x - sk.layer_ptr[layer - 1]] -= w.pinned[x]
 
 
-def add_row(sk, sets, w, pair, share, back, shift, vectors):
+def add_row(sk, w, pair, share, back, shift, vectors, chosen):
     """Add to the row of every successor of a pair the vector of its entry."""
-    begin, first, width, stride = sk.transition_ptr[pair], sk.first_of_pair[pair], w.band_width, w.stride
-    size, is_box = sk.transition_ptr[pair + 1] - begin, sets.is_box
-    row, low, there, successor = w.row + begin, sets.low + begin, back + begin, sk.successor + begin
-    high = sets.high + begin if is_box else low
-    pull, matrix = w.pull, w.band - shift
-    for i in range(size):
-        y = successor[i]
-        factor = share * there[i] * pull[y]
-        vector, band = vectors + vector_of(row[i], low[i], high[i], is_box) * stride, matrix + y * width
-        if first >= 0:
+    begin, first, width, fixed = sk.transition_ptr[pair], sk.first_of_pair[pair], w.band_width, 2 * w.stride
+    size, factors = sk.transition_ptr[pair + 1] - begin, scratch_row(w, 0, 0)
+    there, successor, matrix = back + begin, sk.successor + begin, w.band - shift
+    if first >= 0:
+        pull, pinned, band = w.pull + first, w.pinned + first, matrix + first * width + first
+        for i in range(size):
+            factors[i] = share * there[i] * pull[i]
+            pinned[i] += factors[i] if chosen[i] == fixed else 0.0
+        for i in range(size):
+            vector = vectors + chosen[i]
             for j in range(0, size, 4):
-                add_lanes(band + first + j, factor, vector + j)
-        else:
+                add_lanes(band + j, factors[i], vector + j)
+            band += width
+    else:
+        for i in range(size):
+            y = successor[i]
+            factor, vector, band = share * there[i] * w.pull[y], vectors + chosen[i], matrix + y * width
+            w.pinned[y] += factor if chosen[i] == fixed else 0.0
             for j in range(size):
                 band[successor[j]] += factor * vector[j]
 

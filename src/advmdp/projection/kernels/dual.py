@@ -14,6 +14,7 @@ is ever asked for.
 """
 
 import cython
+from cython.cimports.advmdp.projection.kernels.abreast import project_watched
 from cython.cimports.advmdp.projection.kernels.exact import (
     exponential,
     exponentiate,
@@ -21,7 +22,6 @@ from cython.cimports.advmdp.projection.kernels.exact import (
     weigh_states,
     write_outflows,
 )
-from cython.cimports.advmdp.projection.kernels.rows import project_watched
 from cython.cimports.advmdp.projection.kernels.types import (
     FREE,
     LIFT,

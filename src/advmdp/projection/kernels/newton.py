@@ -410,9 +410,9 @@ def newton_step(sk, sets, w, far, asked, near, direct):
     norm = sqrt(dot(w.defect, w.defect, sk.states))
     target, coarse = asked.accuracy * norm, asked.enough * norm
     back = w.back if far else w.row
-    collect_pinned(sk, sets, w, far, back)
     if direct and w.narrow and direct_step(sk, sets, w, far, back):
         return True
+    collect_pinned(sk, sets, w, far, back)
     prepare_inverse(sk, w)
     memcpy(w.step, w.defect, size)
     for _ in range(CYCLES):

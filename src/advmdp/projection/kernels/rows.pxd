@@ -1,4 +1,4 @@
-from .types cimport Clip, Floats, Index, Part, Reals, Row, Sets, Split, Structure, Work
+from .types cimport Clip, Floats, Index, Reals, Row, Sets, Split, Structure, Work
 
 cdef double load_row(const Structure *sk, const Work *w, Index pair, Index begin, Index size, Floats u) noexcept nogil
 cdef Split split(Reals u, Reals center, Index size, double a, double b, Floats p) noexcept nogil
@@ -24,4 +24,6 @@ cdef void project_box(const Structure *sk, const Sets *sets, Work *w, Index k, d
                       Floats breaks, Row *row) noexcept nogil
 cdef void project_point(const Structure *sk, const Sets *sets, const Work *w, Index pair, Floats log_u,
                         Row *row) noexcept nogil
-cdef void project_watched(const Structure *sk, const Sets *sets, Work *w, const Part *part) noexcept nogil
+cdef void write_row(Work *w, Index k, const Row *row) noexcept nogil
+cdef void project_alone(const Structure *sk, const Sets *sets, Work *w, Index k, Floats u, Floats log_u,
+                        Floats breaks) noexcept nogil

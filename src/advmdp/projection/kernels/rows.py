@@ -27,9 +27,9 @@ with a = s.
 """
 
 import cython
-from cython.cimports.advmdp.projection.kernels.exact import finish_rows, log_row
+from cython.cimports.advmdp.projection.kernels.exact import log_row
 from cython.cimports.advmdp.projection.kernels.log_rows import project_ball_log, project_box_log
-from cython.cimports.advmdp.projection.kernels.types import UNDER, Clip, Row, scratch_row
+from cython.cimports.advmdp.projection.kernels.types import UNDER, Clip, Row
 from cython.cimports.libc.math import INFINITY, NAN, fabs, isfinite
 
 SMALLEST_PART = cython.declare(cython.double, 1e-130)  # a part of sum u below this may have lost entries that matter
@@ -317,27 +317,28 @@ def project_point(sk, sets, w, pair, log_u, row):
     row.a, row.b, row.mass_a, row.mass_b = 0.0, 0.0, 0.0, 0.0
 
 
-def project_watched(sk, sets, w, part):
-    """The rows of all watched pairs at the current beta. Rows that were tight start from their last sets."""
-    u, log_u = scratch_row(w, part.number, 0), scratch_row(w, part.number, 1)
-    breaks = scratch_row(w, part.number, 3)  # which Newton's step uses, at another time
+def write_row(w, k, row):
+    """Keep what is known of the row of the k-th watched pair."""
+    w.tight[w.watched[k]] = row.tight
+    w.ready[k] = row.ready
+    w.log_mass[k] = row.cost  # until `finish_rows` has the logarithms of a and b
+    w.log_a[k] = row.a
+    w.log_b[k] = row.b
+    w.mass_a[k] = row.mass_a
+    w.mass_b[k] = row.mass_b
+
+
+def project_alone(sk, sets, w, k, u, log_u, breaks):
+    """The row of the k-th watched pair at the current beta. One that was tight starts from its last sets."""
     row: Row
-    for k in range(part.watched, part.watched_end):
-        pair = w.watched[k]
-        begin = sk.transition_ptr[pair]
-        if sets.radius[pair] == 0.0:
-            project_point(sk, sets, w, pair, log_u, cython.address(row))
+    pair = w.watched[k]
+    begin = sk.transition_ptr[pair]
+    if sets.radius[pair] == 0.0:
+        project_point(sk, sets, w, pair, log_u, cython.address(row))
+    else:
+        s = load_row(sk, w, pair, begin, sk.transition_ptr[pair + 1] - begin, u)
+        if sets.is_box:
+            project_box(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
         else:
-            s = load_row(sk, w, pair, begin, sk.transition_ptr[pair + 1] - begin, u)
-            if sets.is_box:
-                project_box(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
-            else:
-                project_ball(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
-        w.tight[pair] = row.tight
-        w.ready[k] = row.ready
-        w.log_mass[k] = row.cost  # until `finish_rows` has the logarithms of a and b
-        w.log_a[k] = row.a
-        w.log_b[k] = row.b
-        w.mass_a[k] = row.mass_a
-        w.mass_b[k] = row.mass_b
-    finish_rows(w, part)
+            project_ball(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
+    write_row(w, k, cython.address(row))

@@ -349,16 +349,6 @@ def solve_surveyed(sk, sets, w, seen, tolerance, limit):
     return search(sk, sets, w, max(tolerance, GRAIN * magnitude), magnitude, limit)
 
 
-def first_unfit(log_w: cython.const[cython.double][::1], largest: cython.double) -> int:
-    """The first entry that is NaN, +inf or beyond the largest, or -1; looked for only where there is one."""
-    i: cython.Py_ssize_t = 0
-    if log_w.shape[0] == 0 or survey(cython.address(log_w[0]), log_w.shape[0]).magnitude <= largest:
-        return -1
-    while fabs(log_w[i]) <= largest or log_w[i] == -INFINITY:
-        i += 1
-    return i
-
-
 def solve_from(
     start,
     layout: Layout,
@@ -368,11 +358,12 @@ def solve_from(
     answer: cython.double[::1],
     tolerance: cython.double,
     limit: cython.Py_ssize_t,
+    largest: cython.double = LARGEST,
 ):
     """`solve` from the beta `start`, or from zero for None, for callers in Python.
 
     `answer` is the block of `memory.new_answer`. Returns (status, F, gap, residual, defect, iterations); the status is
-    UNEVEN where the caller should take an offset off each layer first.
+    UNFIT where a log weight is beyond the largest, and UNEVEN where the caller should take an offset off each layer.
     """
     sk = cython.address(layout.view)
     w = cython.address(workspace.view)
@@ -391,9 +382,9 @@ def solve_from(
     with cython.nogil:
         attach(sk, w, weights, log_q, q, log_pair, log_pair + pairs + ROOM)
         seen = survey(weights, n)
-        if is_level(sk, weights, seen.magnitude):
+        if seen.magnitude <= largest and is_level(sk, weights, seen.magnitude):
             found = solve_surveyed(sk, cython.address(bounds.view), w, seen, tolerance, limit)
         else:
             memset(cython.address(found), 0, cython.sizeof(Outcome))
-            found.status = UNEVEN
+            found.status = UNEVEN if seen.magnitude <= largest else UNFIT
     return found.status, found.value, found.gap, found.residual, found.defect, found.iterations

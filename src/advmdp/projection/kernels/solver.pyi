@@ -3,7 +3,6 @@ from advmdp.projection.kernels.memory import Bounds, Layout, Workspace
 
 LARGEST: float
 
-def first_unfit(log_w: FloatArray, largest: float) -> int: ...
 def solve_from(
     start: FloatArray | None,
     layout: Layout,
@@ -13,4 +12,5 @@ def solve_from(
     answer: FloatArray,
     tolerance: float,
     limit: int,
+    largest: float = ...,
 ) -> tuple[int, float, float, float, float, int]: ...
