@@ -5,18 +5,9 @@ comparing.py   learners side by side in scenarios, over seeds
 csv_table.py   the user's own files, every fault named by line and column
 battery.py     a battery or flexible load against hourly prices in one zone or several
 inventory.py   a perishable stock with unit costs that drift
-topology.py    networks, by name from topohub or from networkx graphs
-link_costs.py  the user's own costs of links over time
-routing.py     one flow through a network, hop by hop
-as_graph.py    the Internet's autonomous systems, from CAIDA's files or generated; valley-free ways
-bgp.py         traffic between them, whose neighbours have policies of their own
-
-Besides these there is a game of many learners, which is no scenario of this kind and not called by name:
-
-congestion.py          every demand of a network a learner, links that get slower as others use them
-routers.py             who chooses the routes in it: learners, measured delays, references
-assignment.py          the least possible peak, the best routing for the system, and equilibria
-congestion_report.py   the game as one page, with the network to step through (congestion_page/)
+rules.py       what an engineer would do without a learner
+network/       networks and what goes through them: topologies, costs of links, one flow, the Internet's ASes
+congestion/    every demand of a network a learner, links that get slower as others use them: a game, not called by name
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
 Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
