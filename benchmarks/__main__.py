@@ -10,8 +10,9 @@ from importlib import import_module
 from rich.console import Console
 
 PARTS = (
-    "start", "foundation", "projection", "attack", "learning", "learners", "selftuning", "experiments", "scenarios",
-    "live",
+    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning", "feedback",
+    "experiments",
+    "scenarios", "live",
 )  # fmt: skip
 
 

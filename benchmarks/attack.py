@@ -16,7 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 import advmdp as am
-from tests.helpers.builds import KERNELS, ROOT, edited
+from tests.helpers.builds import KERNELS, ROOT, Edit, edited
 from tests.helpers.hard_problems import KINDS, SHAPES, WEIGHTS, Problems, attack, draw, skeleton
 
 MUTATIONS = (
@@ -51,6 +51,36 @@ MUTATIONS = (
     ("rows", "False, a, a, 1.0, 0.0", "False, 0.99 * a, a, 1.0, 0.0", "inside: a part of the mass is lost"),
     ("rows", "kappa += center[j] * (log_center[j] - log_u[j])", "kappa += center[j]", "point: kappa without u"),
     ("rows", "p[j] = center[j]", "p[j] = 0.99 * center[j] + 0.01 * (j == 0)", "point: another row"),
+    (
+        "abreast",
+        "s = (each(1.0) - clipped) /",
+        "s = (each(1.0) - each(0.9) * clipped) /",
+        "box, abreast: the mass left",
+    ),
+    ("abreast", "where(at_least(lower, v), lower, upper)", "upper", "box, abreast: lower bounds count as upper ones"),
+    (
+        "abreast",
+        "upper, smaller(v, limit)",
+        "lower, smaller(v, limit)",
+        "box, abreast: entries fall to the other bound",
+    ),
+    ("abreast", "found.s, found.s, mass,", "found.s, found.s, each(0.99) * mass,", "box, abreast: kappa is wrong"),
+    (
+        "abreast",
+        "found.mass_a / u_a",
+        "(found.mass_a - each(0.1) * half) / u_a",
+        "ball, abreast: a from a smaller radius",
+    ),
+    (
+        "abreast",
+        "found.mass_b / u_b",
+        "(found.mass_b + each(0.1) * half) / u_b",
+        "ball, abreast: b from a smaller radius",
+    ),
+    ("abreast", "larger(high, smaller(low, c))", "larger(high, low)", "ball, abreast: b u is not cut at the centre"),
+    ("abreast", "found.mass_b, cost", "each(0.9) * found.mass_b, cost", "ball, abreast: kappa with a part of B"),
+    ("abreast", "at_least(half, found.a", "at_least(half + half, found.a", "ball, abreast: taken for inside"),
+    ("abreast", "d + j) * load(u + 4 * j)", "d + j)", "all sets, abreast: u without a part of beta"),
     ("exact", "log_mass[k] + w.mass_a[k] *", "log_mass[k] + 0.99 * w.mass_a[k] *", "all sets: kappa with a part of A"),
     ("weights", "< radius - MARGIN", "< 3.0 * radius", "rows taken for free that are not"),
     ("answer", "mass[j] += here * flow[j]", "mass[j] += 0.99 * here * flow[j]", "answer: mass lost on its way"),
@@ -60,6 +90,13 @@ MUTATIONS = (
     ("answer", "top if row[j] == high[j] else log_a", "log_a", "answer: log_q of a box beyond its bound"),
 )
 """Kernel, what stands there, what is planted, in words."""
+
+
+def edits_of(kernel: str, old: str, new: str) -> list[Edit]:
+    """An error planted, and where it is in `rows`, all rows sent there: short ones go abreast."""
+    alone = (f"{KERNELS}/abreast.py", "if size > MOST or", "if size > 0 or")
+    return [(f"{KERNELS}/{kernel}.py", old, new), *([alone] if kernel == "rows" else [])]
+
 
 COMBINATIONS = list(product(SHAPES, KINDS, WEIGHTS))
 
@@ -128,7 +165,7 @@ def planted(console: Console) -> None:
     for kernel, old, new, words in track(MUTATIONS, "mutations", console=console, transient=True):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            environment = edited(folder, [(f"{KERNELS}/{kernel}.py", old, new)])
+            environment = edited(folder, edits_of(kernel, old, new))
             command = [sys.executable, "-W", "ignore", "-m", "benchmarks.attack", name]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
             value, gap, solved, infeasible, apart = np.load(folder / "values.npy").T

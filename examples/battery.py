@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
     parser.add_argument("--fill", action="store_true", help="take missing prices of the file from the day before")
-    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
+    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.zones, arguments.csv, arguments.fill)
@@ -108,7 +108,7 @@ def main() -> None:
     unit = "in money" if arguments.risk is None else "in risk"
     console.print(compared.table(f"Regret of a day {unit}: {length}", "a day of the best fixed policy costs"))
     if arguments.out is not None:
-        compared.draw(arguments.out, "regret so far")
+        compared.draw(arguments.out)
     last = compared.last[OURS, next(reversed(found))]
     console.print(f"What SelfTuning would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--weeks", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
-    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
+    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.csv)
@@ -84,7 +84,7 @@ def main() -> None:
     console.print(compared.paid_table(f"Paid a week in money: {length}", ours=OURS, rules=RULES))
     console.print(compared.table(f"Regret of a week in money: {length}", "a week of the best fixed policy costs"))
     if arguments.out is not None:
-        compared.draw(arguments.out, "regret so far")
+        compared.draw(arguments.out)
     last = compared.last["Uniform", next(reversed(found))]
     console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")
 

@@ -31,7 +31,7 @@ from advmdp.experiments.catalogue import TABLES as TABLES_OF_KINDS
 from advmdp.experiments.engines import local as engines
 from advmdp.experiments.engines.local import THREADS, Event, Player, Task, play_task, processes
 from advmdp.experiments.runner import _bars, estimate, run_experiment
-from advmdp.experiments.runs import runs_of
+from advmdp.experiments.runs import flow_frame, runs_of
 from advmdp.experiments.spec import PARTS, checked_spec, read_spec
 from advmdp.experiments.store import Store, lock
 from advmdp.learners.registry import LEARNERS
@@ -79,6 +79,15 @@ def test_a_store_holds_what_play_gives(played: tuple[Path, Path]) -> None:
         assert manifest["result"]["regret"] == game.regret
         assert manifest["identity"] == run.identity == entry["identity"]
         assert manifest["versions"]["numpy"] == np.__version__
+
+
+def test_flows_keep_the_names_of_the_world() -> None:
+    mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), 5)
+    assert flow_frame(game)["name"].to_list() == ["home/bus/work", "home/walk/work"]
+    plain = am.MDP.random([1, 2, 1], 2, seed=0)
+    game = am.play(plain, am.losses.Stochastic(plain.skeleton), am.Uniform(plain.skeleton), 5)
+    assert "name" not in flow_frame(game).columns
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_partial_paths_of_bandit_learners() -> None:
 
 
 def test_moves_are_as_short_as_the_proof_says() -> None:
-    """|q_{k+1} - q_k| <= sqrt(L) (eta F + (1 - keep) (ln n + sqrt 2)), with the norm of docs/feedback.md."""
+    """|q_{k+1} - q_k| <= sqrt(L) (eta_{k+1} F + (1 - keep) (ln n + sqrt 2)), with the norm of docs/feedback.md."""
     rng = np.random.default_rng(0)
     tightest = np.inf
     for eta in (0.01, 0.3, 3.0):
@@ -199,7 +199,7 @@ def test_moves_are_as_short_as_the_proof_says() -> None:
             learner.learn(rng.random(SK.num_transitions) ** 3, episode=int(rng.choice(learner.outstanding)))
             keep = learner.delays.step / step
             moved = np.add.reduceat(np.abs(learner.q - before), layers[:-1])
-            most = np.sqrt(SK.num_steps) * (eta * step + (1.0 - keep) * (np.log(width) + np.sqrt(2.0)))
+            most = np.sqrt(SK.num_steps) * (eta * learner.delays.step + (1.0 - keep) * (np.log(width) + np.sqrt(2.0)))
             tightest = min(tightest, most / np.linalg.norm(moved))
     assert 1.0 <= tightest < 10.0
 
@@ -285,7 +285,7 @@ def test_one_expert_is_uc_o_reps_with_delays_too() -> None:
     delay = lambda t: (5 * t) % 13  # noqa: E731
     losses = am.losses.Drifting(SK, seed=2)
     for horizon in (200, None):
-        alone = am.UCOREPS(SK, horizon=horizon, confidence="weissman")
+        alone = am.UCOREPS(SK, horizon=horizon, confidence="chernoff")
         mixed = am.SelfTuning(SK, horizon=horizon, guarantee=True, experts=["UC-O-REPS"])
         games = [am.play(MDP, losses, one, episodes=200, delay=delay) for one in (alone, mixed)]
         assert games[0].total_loss == games[1].total_loss

@@ -7,6 +7,7 @@ judges both.
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from inspect import currentframe
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.attack import MUTATIONS
+from benchmarks.attack import MUTATIONS, edits_of
 
 import advmdp as am
 from advmdp.projection import reference
@@ -81,7 +82,7 @@ def right(kinds: tuple[str, ...]) -> list[Answers]:
     return found
 
 
-def outcome(folder: Path, kinds: tuple[str, ...], edits: tuple[Edit, ...]) -> tuple[int, int, int]:
+def outcome(folder: Path, kinds: tuple[str, ...], edits: Iterable[Edit]) -> tuple[int, int, int]:
     """What a copy with these edits makes of the problems: how many it solves, refuses, and certifies though wrong."""
     require_tools()
     command = [sys.executable, "-W", "ignore", __file__, str(folder), *kinds]
@@ -113,7 +114,7 @@ def test_the_copy_without_errors_solves_everything(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "old", "new", "words"), MUTATIONS, ids=[m[3] for m in MUTATIONS])
 def test_no_answer_is_wrong_and_certified(kernel, old, new, words, tmp_path):
-    _, refused, wrong = outcome(tmp_path, kinds_of(words), ((f"{KERNELS}/{kernel}.py", old, new),))
+    _, refused, wrong = outcome(tmp_path, kinds_of(words), edits_of(kernel, old, new))
     assert wrong == 0
     assert refused > 0  # else the error changes nothing, and shows nothing
 
@@ -123,7 +124,7 @@ def test_no_answer_is_wrong_and_certified(kernel, old, new, words, tmp_path):
 def test_a_certificate_that_trusts_the_row_solver_would_let_errors_through(words, tmp_path):
     """The control: the test above fails if the certificate is computed from what the row solver says."""
     [(kernel, old, new, _)] = [m for m in MUTATIONS if m[3] == words]
-    assert outcome(tmp_path, kinds_of(words), ((f"{KERNELS}/{kernel}.py", old, new), TRUSTING))[2] > 0
+    assert outcome(tmp_path, kinds_of(words), [*edits_of(kernel, old, new), TRUSTING])[2] > 0
 
 
 @pytest.mark.slow

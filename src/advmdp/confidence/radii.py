@@ -17,8 +17,17 @@ It is never above the paper's: S u - ln(2^S - 2) - u >= 0 is u >= ln(2^S - 2) / 
 S = 3), and u > ln 4, since |X| >= 4 if a pair has two successors.  The centre is the same, so the set is contained in
 the paper's set, and every theorem about the latter holds for it.
 
-"chernoff" is tighter again, with the same probability: Chernoff's inequality for each of the same sets.  With U(x) >= x
-the solution of kl(x, U) = b, P(A) <= U(Pbar(A)) for all A, so
+"chernoff", tighter again, with the same probability: Chernoff's inequality for each of the same sets, for all times
+at once.  Of a pair's first N successors n are in A.  Krichevsky and Trofimov's mixture KT of all coins gives what was
+seen a probability of at least (n/N)^n (1 - n/N)^(N - n) / (2 sqrt(N)).  KT over the true probability is a martingale
+of mean 1: it ever exceeds 1/d with probability at most d (Ville), and its logarithm is at least
+N kl(Pbar(A), P(A)) - ln(2 sqrt(N)).  A and its complement have the same kl, so there are (2^S - 2) / 2 such sets; with
+m pairs that have two successors or more, P is in all sets of all times with probability 1 - delta if
+
+    kl(Pbar(A), P(A)) <= b,   b = (ln(2^S - 2) + ln(m sqrt(N)/delta)) / N
+
+This has sqrt(N) where the others have T or N (N + 1), and only pairs that need it.  With U(x) >= x the solution of
+kl(x, U) = b, P(A) <= U(Pbar(A)) for all A, so
 
     epsilon = 2 max_A U(Pbar(A)) - Pbar(A)  <=  2 max of U(x) - x over x in [0, r],   r = min(1/2, 1 - max Pbar)
 
@@ -38,10 +47,16 @@ prior that counts as one visit:
 
     epsilon = sum over x' of sqrt(p~ (1 - p~) / N),   p~ = (n + 1/S) / (N + 1)
 
+That alone would leave a pair for ever whose first visits misled.  So a pair with less than its share of the visits of
+its state, N(x) / |A(x)|, has at least the radius of MOSS (Audibert & Bubeck 2009), for each state is a bandit whose
+arms are its actions: P(A) may be off by sqrt(2 ln(share / N)) standard deviations, A being the set that varies most,
+
+    epsilon >= 2 sqrt(2 ln(share / N)) sqrt(r (1 - r) / N),   r = min(1/2, 1 - max p~)
+
 If pairs are grouped into kinds, the other pairs of the kind count as m visits (:mod:`advmdp.confidence.pooling`):
 
     centre = (n + m pooled) / (N + m)
-    epsilon = sum over x' of sqrt(p~ (1 - p~) / (N + m)),   p~ = (n + m pooled + 1/S) / (N + m + 1)
+    epsilon = as above with N + m for N,   p~ = (n + m pooled + 1/S) / (N + m + 1)
 """
 
 from typing import Literal, get_args
@@ -88,6 +103,8 @@ def confidence_set(
     if name == "pointwise":
         return pointwise_set(sk, counts, scale, kinds)
     visits = np.maximum(1.0, counts.visits)
+    if name == "chernoff" and times is None:
+        return chernoff_set(sk, counts, log_at_all_times(sk, counts.visits, delta), scale)
     if times is None:
         times = visits * (visits + 1.0) if horizon is None else float(horizon)
     log_term = np.log(times * sk.num_states * sk.num_actions / delta)
@@ -97,6 +114,13 @@ def confidence_set(
     if name not in make:
         raise InputError("confidence", f"{name!r}", f"one of {', '.join(CHOICES)}")
     return make[name](sk, counts, log_term, scale)
+
+
+def log_at_all_times(sk: Skeleton, visits: NDArray[np.int64], delta: float) -> FloatArray:
+    """ln(m sqrt(N)/delta), where m pairs have several successors: the logarithm of "chernoff"."""
+    several = max(1, int((np.diff(sk.transition_ptr) > 1).sum()))
+    terms: FloatArray = np.log(several / delta * np.sqrt(np.maximum(1.0, visits)))
+    return terms
 
 
 def kinds_for(name: str, sk: Skeleton, labels: ArrayLike | None) -> Kinds | None:
@@ -140,8 +164,13 @@ def bernstein_set(sk: Skeleton, counts: Counts, log_term: FloatArray | float, sc
     return Box(np.maximum(0.0, center - width), np.minimum(1.0, center + width))
 
 
-def pointwise_set(sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | None = None) -> L1Ball:
-    """Balls whose radius is the expected deviation of the row, times ``scale``; pairs of one kind share counts."""
+def pointwise_set(
+    sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | None = None, revisit: bool = True
+) -> L1Ball:
+    """Balls whose radius is the expected deviation of the row, times ``scale``; pairs of one kind share counts.
+
+    ``revisit`` gives neglected pairs the radius of MOSS.
+    """
     first, widths, over = sk.transition_ptr[:-1], np.diff(sk.transition_ptr), sk.over_transitions
     known, visits = counts.seen.astype(np.float64), counts.visits.astype(np.float64)
     if kinds is not None:
@@ -150,9 +179,33 @@ def pointwise_set(sk: Skeleton, counts: Counts, scale: float, kinds: Kinds | Non
     likely = (known + over(1.0 / widths)) / over(visits + 1.0)  # p~
     tried, single = visits > 0.0, widths == 1
     visits = np.where(tried, visits, 1.0)
-    spread = np.add.reduceat(np.sqrt(likely * (1.0 - likely)), first) / np.sqrt(visits)
+    spread = np.add.reduceat(np.sqrt(likely * (1.0 - likely)), first)
+    if revisit:
+        r = np.minimum(0.5, 1.0 - np.maximum.reduceat(likely, first))
+        spread = np.maximum(spread, np.sqrt(8.0 * _neglect(sk, counts, visits) * r * (1.0 - r)))
     center = np.where(over(single), 1.0, known / over(visits))
-    return L1Ball(center, np.where(single, 0.0, np.where(tried, scale * spread, FREE)))
+    return L1Ball(center, np.where(single, 0.0, np.where(tried, scale * spread / np.sqrt(visits), FREE)))
+
+
+def _neglect(sk: Skeleton, counts: Counts, visits: FloatArray) -> FloatArray:
+    """ln(share / N), or 0 for pairs with their share: the visits of a state over the number of its actions."""
+    actions = np.diff(sk.pair_ptr)[:-1]
+    share = np.repeat(np.add.reduceat(counts.visits, sk.pair_ptr[:-2]) / actions, actions)
+    return np.log(np.maximum(1.0, share / visits))
+
+
+def inside(sk: Skeleton, ball: L1Ball, outer: L1Ball) -> L1Ball:
+    """A ball in ``outer``, and ``ball`` itself where that fits: its centre moved, then its radius cut.
+
+    |p - Pbar|_1 <= |p - c|_1 + |c - Pbar|_1, which is at most epsilon.
+    """
+    visited = np.add.reduceat(outer.center, sk.transition_ptr[:-1]) > 0.0
+    shift = np.where(sk.over_transitions(visited), ball.center - outer.center, 0.0)
+    apart = np.add.reduceat(np.abs(shift), sk.transition_ptr[:-1])
+    room = outer.radii(sk)
+    keep = np.minimum(1.0, room / np.where(apart > 0.0, apart, 1.0))
+    center = ball.center - sk.over_transitions(1.0 - keep) * shift
+    return L1Ball(center, np.where(visited, np.clip(room - keep * apart, 0.0, ball.radius), ball.radius))
 
 
 def largest_excess(r: FloatArray, b: FloatArray) -> FloatArray:

@@ -62,10 +62,14 @@ class Recent:
         self.clock, self.since = self.clock + len(paths), self.since + len(paths)
 
     @property
+    def ages(self) -> bool:
+        """Whether an old visit says less than a new one."""
+        return self.drift > 0.0 or self.discount is not None
+
+    @property
     def left(self) -> int:
         """After how many more episodes the epoch ends at the latest; -1 for never."""
-        ages = self.drift > 0.0 or self.discount is not None
-        return max(1, self.cap - self.since, 0 if ages else self.kept + 1 - self.clock)
+        return max(1, self.cap - self.since, 0 if self.ages else self.kept + 1 - self.clock)
 
     def recount(self, counts: Counts) -> None:
         """Begin the next epoch with what was counted in the last episodes."""
@@ -112,10 +116,15 @@ class Recent:
             share = np.where(self.total * share < 1.0, 0.0, share)  # less than one visit says nothing
             known = Counts(sk)
             known.visits, known.seen = self.total * share, self.seen * sk.over_transitions(share)  # type: ignore[assignment]
-        made = confidence_set(name, sk, known, horizon, delta, scale, kinds, possible, self._times(counts, horizon))
+        times = None if self._is_whole(horizon) else self._times(counts, horizon)
+        made = confidence_set(name, sk, known, horizon, delta, scale, kinds, possible, times)
         if self.drift > 0.0 and isinstance(made, L1Ball):
             made = L1Ball(made.center, made.radius + self.drift * (self.age + self.cap - 1.0))
         return made
+
+    def _is_whole(self, horizon: int | None) -> bool:
+        """Whether the window has all episodes so far, and will have all of the game."""
+        return self.window is not None and self.window >= (self.clock - self.since if horizon is None else horizon)
 
     def _times(self, counts: Counts, horizon: int | None) -> FloatArray | float:
         """What the logarithm has in the place of T."""

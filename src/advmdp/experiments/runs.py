@@ -7,7 +7,8 @@ these, so equal runs have equal results, wherever and in whatever order they are
 Each run has its own folder, in Parquet and JSON:
 
     curve.parquet     cumulative loss, regret and its parts, bound, epochs, radii, at log-spaced episodes
-    flow.parquet      for each transition: layer, state, action, successor, P, and q of the last and of the best policy
+    flow.parquet      for each transition: its name where it has one, layer, state, action, successor, P, and q of the
+                      last and of the best policy
     manifest.json     the run, its results, versions and machine, the checksums of the two files above and of itself;
                       written last: a run with a manifest is finished
     checkpoint.npz    while it is being played
@@ -213,8 +214,11 @@ def flow_frame(game: Game) -> pl.DataFrame:
     sk = game.mdp.skeleton
     pair = sk.over_transitions(np.arange(sk.num_pairs))
     state = sk.state_of_pair[pair]
+    named = sk.state_names is not None or sk.action_names is not None
+    names = {"name": [sk.transition_label(i) for i in range(sk.num_transitions)]} if named else {}
     return pl.DataFrame(
         {
+            **names,
             "layer": np.searchsorted(sk.layer_ptr, state, side="right") - 1,
             "state": state,
             "action": pair - sk.pair_ptr[state],

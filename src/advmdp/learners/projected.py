@@ -209,8 +209,8 @@ class ProjectedLearner(CompiledLearner[M]):
         with self._as_played(seen.find(episode)):
             self._rule.observe(world, block)
         del seen.open[episode]
+        self._rule.place(episode, self._begun + 1, len(seen), seen.stale)
         self._moved()
-        self._rule.place(episode, self._begun + 1, len(seen))
         _, status = self._rule.play(world, block, 0, True, self.episode)
         if status:
             raise self._failure(status, self.episode)
@@ -238,7 +238,7 @@ class ProjectedLearner(CompiledLearner[M]):
         """Move q into the set of an epoch that began since it was made; or make one for another episode."""
         if not (self._open.stale or self._open.spent):
             return
-        self._rule.place(self._begun, self._begun, len(self._open))
+        self._rule.place(self._begun, self._begun, len(self._open), self._open.stale)
         status, self.gap = self._project_again()
         if status:
             raise self._failure(status, self.episode)
@@ -285,7 +285,7 @@ class ProjectedLearner(CompiledLearner[M]):
         """All episodes of a block, for the criterion with this table of terms."""
         self._check_threads()
         self._rule.optimise(frozen(terms), self.skeleton.num_steps)
-        self._rule.place(self._begun, self._begun + 1, len(self._open))
+        self._rule.place(self._begun, self._begun + 1, len(self._open), self._open.stale)
         self._rule.end_after(-1 if self._recent is None else self._recent.left)
         self._moved()
         super()._learn(world, block)

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import RowSet, kinds_for, recent_counts
+from advmdp.confidence import L1Ball, RowSet, inside, kinds_for, pointwise_set, recent_counts
 from advmdp.core.arrays import MOST, FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
@@ -77,6 +77,8 @@ FOUND_PACES = (100.0,)
 HINT_PACE = 100.0
 FIRST = "UC-O-REPS"
 """The expert that carries the guarantee."""
+VALID = "chernoff"
+"""The set of the guarantee."""
 SPANS = 25
 """Episodes whose median span says what is usual."""
 LONGEST_PERIOD = 10_000
@@ -264,10 +266,10 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.horizon = None if horizon is None else horizon_of(horizon)
         self.delta, self.guarantee = between("delta", delta, 1.0), _flag("guarantee", guarantee)
         self.periods = _periods(periods)
-        self._confidence = "weissman" if self.guarantee else "pointwise"
-        self._kinds = kinds_for(self._confidence, self.skeleton, kinds)
+        self._kinds = kinds_for("pointwise", self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
         self.window, self.discount, self.drift = window, discount, drift
+        self._confidence = "weissman" if self.guarantee else "pointwise"
         self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
@@ -457,12 +459,24 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
-        """Take the set that the counters make."""
-        self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
-        self._within(self._row_set)
+        """Take the sets that the counters make: all of them are parts of the first, which holds the mixture."""
+        sk, counts = self.skeleton, self._epochs.counts
+        if self._recent is not None and self._recent.ages:
+            self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
+            self._within(self._row_set)
+            return
+        leaders, others = (pointwise_set(sk, counts, 1.0, self._kinds, revisit) for revisit in (True, False))
+        self._row_set = leaders
+        if self.guarantee:
+            valid = self._set_of(VALID, self.horizon, self.delta)
+            assert isinstance(valid, L1Ball)
+            self._row_set, leaders, others = valid, inside(sk, leaders, valid), inside(sk, others, valid)
+        bounds = [Bounds(ball.bounds(sk)) for ball in (others, leaders, self._row_set)]
+        self._rule.within(bounds[0], bounds[1], bounds[2], others.some(sk))
 
     def _within(self, row_set: RowSet) -> None:
-        self._rule.within(Bounds(row_set.bounds(self.skeleton)), row_set.some(self.skeleton))
+        bounds = Bounds(row_set.bounds(self.skeleton))
+        self._rule.within(bounds, bounds, bounds, row_set.some(self.skeleton))
 
     def _project_again(self) -> tuple[int, float]:
         return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)

@@ -51,6 +51,8 @@ class Comparison:
     """The games of the last seed."""
     unit: dict[str, float]
     """What a loss of 1 is worth, by world."""
+    offset: dict[str, float]
+    """What an episode costs besides, by world."""
     paid: dict[tuple[str, str], FloatArray]
     """What an episode costs."""
     foresight: dict[tuple[str, str], FloatArray]
@@ -123,23 +125,27 @@ class Comparison:
         table.add_row(footer, *map(self._paid, worlds))
         return table
 
-    def draw(self, path: Path, ylabel: str) -> None:
-        """Regret over the episodes, of the last seed, a panel for each world, as a PNG."""
+    def draw(self, path: Path) -> None:
+        """What an episode has cost so far, above the regret, for the last seed; a PNG with a column for each world."""
         with optional:
             import matplotlib.pyplot as plt
 
         from advmdp.plot.curves import PALETTE
 
-        size = (5.5 * len(self.unit), 3.6)
-        figure, axes = plt.subplots(1, len(self.unit), figsize=size, layout="constrained", squeeze=False)
-        for ax, (world, unit) in zip(axes[0], self.unit.items(), strict=True):
+        size = (5.5 * len(self.unit), 6.4)
+        figure, axes = plt.subplots(2, len(self.unit), figsize=size, layout="constrained", squeeze=False, sharex="col")
+        for (top, bottom), (world, unit) in zip(axes.T, self.unit.items(), strict=True):
             games = [(name, game) for (name, at), game in self.last.items() if at == world]
             for (name, game), colour in zip(games, PALETTE, strict=False):
                 line = game.curve.drop_nulls("regret")
-                ax.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4, label=name)
-            ax.set(xlabel="episode", ylabel=ylabel)
-            ax.set_title(world, fontsize="medium", loc="left")
-            ax.spines[["top", "right"]].set_visible(False)
+                paid = unit * line["loss"] / line["episode"] + self.offset[world]
+                top.plot(line["episode"], paid, color=colour, lw=1.4, label=name)
+                bottom.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4)
+            top.set(ylabel="paid an episode, so far")
+            bottom.set(xlabel="episode", ylabel="regret so far")
+            top.set_title(world, fontsize="medium", loc="left")
+            for ax in (top, bottom):
+                ax.spines[["top", "right"]].set_visible(False)
         axes[0, 0].legend(frameon=False, fontsize="small")
         figure.savefig(path, dpi=100)
         plt.close(figure)
@@ -160,12 +166,13 @@ def compare(
     ahead: dict[tuple[str, str], list[float]] = {}
     last: dict[tuple[str, str], Game] = {}
     unit: dict[str, float] = {}
+    offset: dict[str, float] = {}
     todo = [(world, seed) for world in worlds for seed in seeds]
     for world, seed in track(todo, "playing", console=Console(stderr=True), disable=not sys.stderr.isatty()):
         scenario = worlds[world]
         losses, wanted = scenario.losses_from(seed), criterion or scenario.criterion
         own = wanted == scenario.criterion
-        unit[world] = scenario.scale if own else 1.0
+        unit[world], offset[world] = (scenario.scale, scenario.offset) if own else (1.0, 0.0)
 
         def worth(loss: float, scenario: Scenario = scenario, own: bool = own) -> float:
             return (scenario.money(loss, episodes) if own else loss) / episodes
@@ -179,7 +186,7 @@ def compare(
             paid.setdefault((name, world), []).append(worth(game.total_loss))
             if known is not None:
                 ahead.setdefault((name, world), []).append(known)
-    return Comparison(_arrays(regret), _arrays(best), last, unit, _arrays(paid), _arrays(ahead))
+    return Comparison(_arrays(regret), _arrays(best), last, unit, offset, _arrays(paid), _arrays(ahead))
 
 
 def foresight(mdp: MDP, losses: Losses, episodes: int) -> float:

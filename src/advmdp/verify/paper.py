@@ -42,6 +42,7 @@ from advmdp.confidence import (
     bernstein_set,
     chernoff_set,
     l1_set,
+    log_at_all_times,
     pointwise_set,
     weissman_set,
 )
@@ -134,16 +135,18 @@ class Kind:
     """A kind of set, its failure probability as a multiple of delta, and a scale at which it visibly fails."""
 
     name: str
-    make: Callable[[Skeleton, Counts, float, float], RowSet]
+    make: Callable[[Skeleton, Counts, FloatArray | float, float], RowSet]
     multiple: int
     narrow: float
+    all_times: bool = False
+    """Whether its logarithm has the visits in the place of T."""
 
 
 KINDS = (
     Kind("l1, S the next layer", partial(l1_set, possible=False), 1, 0.3),
     Kind("l1, S the possible successors", partial(l1_set, possible=True), 1, 0.3),
     Kind("weissman", weissman_set, 1, 0.4),
-    Kind("chernoff", chernoff_set, 1, 0.4),
+    Kind("chernoff", chernoff_set, 1, 0.4, all_times=True),
     Kind("bernstein", bernstein_set, 4, 0.1),  # the multiple is that of Jin et al. (2020)
 )
 
@@ -193,7 +196,13 @@ def covered(mdp: MDP, seed: int, number: int) -> Covered:
         if learner.epochs > len(epochs) + 1:
             epochs.append((counts.visits.copy(), counts.seen.copy()))
     every, counted = at_once(mdp, epochs)
-    sets = [kind.make(every.skeleton, counted, log_term, c) for kind in KINDS for c in (1.0, kind.narrow)]
+    sqrt_visits = log_at_all_times(sk, counted.visits, COVERAGE_DELTA)
+    terms = [sqrt_visits if kind.all_times else log_term for kind in KINDS]
+    sets = [
+        kind.make(every.skeleton, counted, term, c)
+        for kind, term in zip(KINDS, terms, strict=True)
+        for c in (1.0, kind.narrow)
+    ]
     held = [covers(every.skeleton, one, every.transition) for one in sets]
     return Covered(np.reshape(held, (len(KINDS), 2)), pointwise_rows(every, counted, len(epochs)))
 
@@ -214,13 +223,16 @@ def at_once(mdp: MDP, epochs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def pointwise_rows(every: MDP, counts: Counts, epochs: int) -> NDArray[np.int64]:
-    """How many rows pointwise sets cover, and out of how many: for pairs tried, and pooled by epoch for all pairs."""
+    """How many rows pointwise sets cover, and out of how many: for pairs tried, and pooled by epoch for all pairs.
+
+    Without what is added for neglected pairs, which needs the visits of states: the sets are no smaller than these.
+    """
     sk = every.skeleton
     widths = np.diff(sk.transition_ptr)
     kinds = Kinds.of(sk, widths * epochs + np.arange(sk.num_pairs) % epochs)
     found = []
     for pooled, asked in ((None, (widths > 1) & (counts.visits > 0)), (kinds, widths > 1)):
-        inside = rows_covered(sk, pointwise_set(sk, counts, 1.0, pooled), every.transition)
+        inside = rows_covered(sk, pointwise_set(sk, counts, 1.0, pooled, revisit=False), every.transition)
         found.append([(inside & asked).sum(), asked.sum()])
     return np.array(found)
 

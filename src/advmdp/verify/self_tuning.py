@@ -91,7 +91,7 @@ def _first(game: Game) -> tuple[float, float]:
 def _bytes_apart(mdp: MDP, losses: Losses, seed: int) -> bool:
     sk: Skeleton = mdp.skeleton
     one = SelfTuning(sk, horizon=EPISODES, guarantee=True, experts=[FIRST])
-    other = UCOREPS(sk, horizon=EPISODES, confidence="weissman")
+    other = UCOREPS(sk, horizon=EPISODES, confidence="chernoff")
     for learner in (one, other):
         play(mdp, losses, learner, EPISODES, seed=seed)
     return not (np.array_equal(one.q, other.q) and np.array_equal(one.policy, other.policy))

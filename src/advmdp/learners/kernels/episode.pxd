@@ -47,6 +47,7 @@ cdef class Rule:
     cdef Index coming  # the number of the episode that begins after it
     cdef Index others  # how many other episodes are open meanwhile
     cdef Index left  # episodes until the epoch ends at the latest; below zero, it goes on as long as it likes
+    cdef bint moved  # whether the set is another than the one that q_t was made in
     cdef readonly Index broken
     cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil

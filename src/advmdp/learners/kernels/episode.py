@@ -64,6 +64,7 @@ class Rule:
     def __init__(self, policy):
         self.policy = policy
         self.broken, self.told, self.coming, self.others, self.left = -1, 0, 1, 0, -1
+        self.moved = False
 
     def see(self, world, block, b):
         return False
@@ -71,9 +72,15 @@ class Rule:
     def learn(self, world, block, b):
         return GOES_ON
 
-    def place(self, told: cython.Py_ssize_t, coming: cython.Py_ssize_t, others: cython.Py_ssize_t) -> None:
-        """The numbers of the block's first episode and of the one that begins after it; how many others are open."""
-        self.told, self.coming, self.others = told, coming, others
+    def place(
+        self, told: cython.Py_ssize_t, coming: cython.Py_ssize_t, others: cython.Py_ssize_t, moved: cython.bint
+    ) -> None:
+        """Where a block stands among all episodes.
+
+        ``told`` and ``coming`` are the numbers of its first episode and of the one that begins after it, ``others`` is
+        how many others are open, and ``moved`` says that the set has changed since the policy was made.
+        """
+        self.told, self.coming, self.others, self.moved = told, coming, others, moved
 
     def end_after(self, episodes: cython.Py_ssize_t) -> None:
         """End the epoch after so many episodes, if it has not ended before."""
@@ -104,8 +111,10 @@ class Rule:
                     if over or self.left == 0:
                         status = NEW_EPOCH
                         break
+                self.moved |= seen
                 seen = False
                 status = self.learn(place, episodes, b)
+                self.moved = False
                 if status != GOES_ON:
                     break
                 b += 1

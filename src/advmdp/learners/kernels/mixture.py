@@ -30,6 +30,8 @@ from cython.parallel import prange, threadid
 KEEP = cython.declare(cython.double, 0.8)  # what smoothed losses keep of the day before
 MOST_SPANS = cython.declare(cython.double, 10.0)  # times the median: what a single episode may count for
 FORGET = cython.declare(cython.double, 0.99)  # what the record of a lag keeps of the day before
+NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight that no longer changes a digit of the mixture
+REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected in every tenth episode
 FAINTEST = cython.declare(cython.double, 1e-290)  # the mass of a state below which its policy is that of one expert
 
 
@@ -74,11 +76,15 @@ class Mixture(Rule):
     def __dealloc__(self):
         free(self.works)
 
-    def within(self, bounds: Bounds, center) -> None:
-        """Stay inside this set from now on; ``center`` has a row of it for each pair, for rules."""
-        self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
+    def within(self, bounds: Bounds, leaders: Bounds, first: Bounds, center) -> None:
+        """Stay inside these sets from now on: ``first`` is that of UC-O-REPS, ``leaders`` that of "all x a".
+
+        ``center`` has a row for each pair, for rules.
+        """
+        self.bounds, self.leaders = bounds, leaders
+        self.owner_of_center, self.center = center, reals_of(center)
         if self.descent is not None:
-            self.descent.bounds = bounds
+            self.descent.bounds = first
 
     def optimise(self, terms, steps) -> None:
         """Take subgradients of the criterion with this table."""
@@ -93,9 +99,9 @@ class Mixture(Rule):
 
     def project_again(self, world: Dynamics, episode: cython.Py_ssize_t, moved: cython.bint) -> tuple:
         """The experts for another episode, in a new set if ``moved``, and their mixture; the status and the gap."""
-        self.next = self.coming
-        status = project_all(self, cython.address(world.view), episode, NEW_SET if moved else STAY)
+        self.next, self.moved = self.coming, moved
         weigh_experts(self)
+        status = project_all(self, cython.address(world.view), episode, NEW_SET if moved else STAY)
         mix(self, cython.address(world.view))
         return status, largest_gap(self)
 
@@ -142,10 +148,10 @@ class Mixture(Rule):
     def learn(self, world, block, b):
         t, self.next = self.episode + b, self.coming + b
         remember(self, world, t, self.told + b)
+        weigh_experts(self)
         status = project_all(self, world, t + 1, ONE_STEP)
         if status != SOLVED:
             return status
-        weigh_experts(self)
         mix(self, world)
         block.gap[b] = largest_gap(self)
         return GOES_ON
@@ -367,17 +373,20 @@ def project_expert(self, world, e, t, thread):
     log_w = self.scratch + thread * self.stride
     log_q, log_pairs = log_w + n + 64, log_w + 2 * n + 128
     signal, eta, w = signal_of(self, e, n), step_of(self, e, t), self.works[thread]
+    bounds = cython.address(self.bounds.view)
+    if kind == CUMULATIVE:
+        bounds = cython.address(self.leaders.view)
     weigh_signal(self, world, signal, eta, log_w)
     memcpy(w.beta, beta, world.states * cython.sizeof(cython.double))
     found = solve(
-        cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs, policy,
-        self.tolerance, self.limit,
+        cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
+        self.limit,
     )  # fmt: skip
     if found.status == STALLED:  # a start that leads nowhere is no reason to fail
         memset(w.beta, 0, world.states * cython.sizeof(cython.double))
         found = solve(
-            cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs,
-            policy, self.tolerance, self.limit,
+            cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
+            self.limit,
         )  # fmt: skip
     if kind == CUMULATIVE or kind == DISCOUNTED:  # noqa: PLR1714, SIM109 (no tuples in C)
         memcpy(beta, w.beta, world.states * cython.sizeof(cython.double))
@@ -386,13 +395,20 @@ def project_expert(self, world, e, t, thread):
 
 
 def is_due(self, e, t):
-    """Whether an expert is to be projected after t losses; before the first all are, so that all have a measure."""
-    return self.table[3 * e] != DESCENT and (self.awake[e] or t == 0)
+    """Whether an expert is to be projected after t losses; before the first all are, so that all have a measure.
+
+    One with a negligible weight keeps the measure it has, unless the set has changed.
+    """
+    if self.table[3 * e] == DESCENT:
+        return False
+    heard: cython.bint = self.weights[e] >= NEGLIGIBLE or self.moved or t % REST == 0
+    return t == 0 or (self.awake[e] and heard)
 
 
 def project_all(self, world, t, how):
     """The measures of all experts after t losses; the first status that is not SOLVED, if there is one."""
     status: cython.int = SOLVED
+    memset(self.gaps, 0, self.count * cython.sizeof(cython.double))
     if self.descent is not None:
         if how == ONE_STEP:
             memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))

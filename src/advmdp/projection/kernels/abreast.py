@@ -32,12 +32,13 @@ from cython.cimports.advmdp.projection.kernels.four import (
 )
 from cython.cimports.advmdp.projection.kernels.rows import centre_cost, clip_cost, project_alone
 from cython.cimports.advmdp.projection.kernels.types import UNDER, Reals, Row, scratch_row
-from cython.cimports.libc.math import INFINITY, NAN, isfinite
+from cython.cimports.libc.math import INFINITY, NAN
 
 SMALLEST_PART = cython.declare(cython.double, 1e-130)  # as in rows.py
 NEWTON_PASSES = cython.declare(cython.int, 40)
 ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)
 ROUNDING = cython.declare(cython.double, 1e-14)
+FAR = cython.declare(cython.double, 1e300)
 
 
 def group_of(sk, sets, w, k, end):
@@ -197,7 +198,7 @@ def write_numbers(w, group, a, b, mass_a, mass_b, cost, tight, hard):
 
 
 def project_balls(sk, sets, w, group, scratch, log_u, breaks):
-    """`project_ball` for four rows."""
+    """`project_ball` for four rows; returns whether the same entries move as at the last beta."""
     size = group.size
     u, center, p, shift = scratch, scratch + 4 * MOST, scratch + 8 * MOST, scratch + 12 * MOST
     radius, pairs = sets.radius, group.pairs
@@ -214,16 +215,20 @@ def project_balls(sk, sets, w, group, scratch, log_u, breaks):
         at_successors(sk, w.shift, group, u, shift)
         moved = stay_shift(p, center, shift, size)
     tight = lanes_of(no(found.inside))
+    others = (tight | lanes_of(again)) & ~lanes_of(found.known) & ~hard & (1 << group.count) - 1
+    same: cython.bint = others == 0
     cost = drop(found.inside, where(found.known, load(w.cost + group.k) - moved, each(NAN)))
     write_numbers(w, group, found.a, found.b, found.mass_a, found.mass_b, cost, tight, hard)
-    for lane in range(group.count):
+    unknown = tight & ~lanes_of(above(each(FAR), larger(cost, each(0.0) - cost)))
+    for lane in range(group.count if unknown | hard else 0):
         k, pair, begin = group.k + lane, pairs[lane], group.begin[lane]
         if hard >> lane & 1:
-            project_alone(sk, sets, w, k, u, log_u, breaks)
-        elif tight >> lane & 1 and not isfinite(w.log_mass[k]):
+            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
+        elif unknown >> lane & 1:
             log_row(sk, w, pair, log_u)
             w.log_mass[k] = centre_cost(w.row + begin, sets.low + begin, sets.log_low + begin, log_u, size)
             w.cost[k] = w.log_mass[k] + at_lane(moved, lane)
+    return same
 
 
 def settle_boxes(u, low, high, size, whole, again, p):
@@ -296,7 +301,7 @@ def scale_rows(u, size, s, p):
 
 
 def project_boxes(sk, sets, w, group, scratch, log_u, breaks):
-    """`project_box` for four rows."""
+    """`project_box` for four rows; returns whether the same entries move as at the last beta."""
     size, row = group.size, cython.declare(Row)
     u, low, p, shift = scratch, scratch + 4 * MOST, scratch + 8 * MOST, scratch + 12 * MOST
     high, mass = scratch + 16 * MOST, each(0.0)
@@ -319,17 +324,21 @@ def project_boxes(sk, sets, w, group, scratch, log_u, breaks):
     cost = load(w.cost + group.k) - moved if not w.at_base else each(NAN)
     cost = drop(loose, where(known, cost, each(NAN)))
     tight = lanes_of(no(loose))
+    others = (tight | lanes_of(again)) & ~lanes_of(found.known) & ~hard & (1 << group.count) - 1
+    same: cython.bint = others == 0
     write_numbers(w, group, found.s, found.s, mass, each(0.0), cost, tight, hard)
-    for lane in range(group.count):
+    unknown = tight & ~lanes_of(above(each(FAR), larger(cost, each(0.0) - cost)))
+    for lane in range(group.count if unknown | hard else 0):
         k, pair, begin = group.k + lane, group.pairs[lane], group.begin[lane]
         if hard >> lane & 1:
-            project_alone(sk, sets, w, k, u, log_u, breaks)
-        elif tight >> lane & 1 and not isfinite(w.log_mass[k]):
+            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
+        elif unknown >> lane & 1:
             log_row(sk, w, pair, log_u)
             clip_cost(w.row + begin, log_u, sets.low + begin, sets.high + begin, sets.log_low + begin,
                       sets.log_high + begin, size, cython.address(row))  # fmt: skip
             w.tight[pair], w.mass_a[k], w.log_mass[k] = row.tight, row.mass_a, row.cost
             w.cost[k] = row.cost + at_lane(moved, lane)
+    return same
 
 
 def project_watched(sk, sets, w, part):
@@ -338,15 +347,18 @@ def project_watched(sk, sets, w, part):
     u, log_u = scratch_row(w, part.number, 0), scratch_row(w, part.number, 1)
     breaks = scratch_row(w, part.number, 3)  # which Newton's step uses, at another time
     k: cython.Py_ssize_t = part.watched
+    same: cython.bint = True
     while k < part.watched_end:
         group = group_of(sk, sets, w, k, part.watched_end)
         if group.count == 0:
-            project_alone(sk, sets, w, k, u, log_u, breaks)
+            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
             k += 1
             continue
         if sets.is_box:
-            project_boxes(sk, sets, w, cython.address(group), abreast, log_u, breaks)
+            same = project_boxes(sk, sets, w, cython.address(group), abreast, log_u, breaks) and same
         else:
-            project_balls(sk, sets, w, cython.address(group), abreast, log_u, breaks)
+            same = project_balls(sk, sets, w, cython.address(group), abreast, log_u, breaks) and same
         k += group.count
+    if not same:
+        w.changed[part.number] = 1
     finish_rows(w, part)
