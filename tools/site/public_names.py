@@ -33,6 +33,7 @@ PLACES = {"core.errors": "errors", "core.installation": "installation"}
 FENCE = re.compile(r"```\{public-names\} (\w+)\n```")
 
 
+@cache
 def groups() -> dict[str, list[str]]:
     """The dotted names below ``advmdp``, by group."""
     found: dict[str, list[str]] = {}
@@ -91,13 +92,27 @@ def directives(group: str) -> Iterator[str]:
     yield from (".. py:currentmodule:: advmdp", "", ".. list-table::", "   :class: names", "   :widths: auto", "")
     for name in names:
         summary = inspect.cleandoc(find(name).__doc__).partition("\n")[0]
-        yield from (f"   * - :py:obj:`{name}`", f"     - {summary}")
+        plain = re.sub(r":\w+:`([^`]+)`", r"``\1``", _escaped(summary))
+        yield from (f"   * - :py:obj:`{name}`", f"     - {plain}")
     yield ""
     for name in names:
         yield from _documented(name, find(name))
 
 
 def _documented(name: str, thing: Any) -> Iterator[str]:
+    """The lines about a name; those about the members of a class may refer to members of its bases by their names."""
+    known = {part: title for title, kind in reversed(_lineage(thing)) for part in members(kind)}
+    for line in _undirected(name, thing):
+        yield re.sub(r":(meth|attr):`(\w+)`", lambda m: f":{m[1]}:`~{known.get(m[2], name)}.{m[2]}`", line)
+
+
+def _lineage(thing: Any) -> list[tuple[str, type]]:
+    """A class and its public bases, the nearest first, with their names."""
+    names = {find(one): one for every in groups().values() for one in every if inspect.isclass(find(one))}
+    return [(names[kind], kind) for kind in getattr(thing, "__mro__", ()) if kind in names]
+
+
+def _undirected(name: str, thing: Any) -> Iterator[str]:
     if not inspect.isclass(thing):
         yield from _described(f".. py:function:: {name}{_arguments(thing)}", thing)
         return
