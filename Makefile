@@ -14,7 +14,7 @@ READY := $(VENV)/stamp-dev
 KERNEL_SOURCES := setup.py src/advmdp/core/cpu.pyx \
 	$(shell find src -path '*/kernels/*' \( -name '*.py' -o -name '*.pxd' \))
 
-.PHONY: demo kernels setup check test test-lowest bench figures dist clean
+.PHONY: demo kernels setup check test test-lowest docs bench figures dist clean
 .DEFAULT_GOAL := demo
 
 kernels: $(KERNELS)
@@ -73,6 +73,17 @@ $(LOWEST)/ready: pyproject.toml tools/lowest.py $(KERNEL_SOURCES) $(shell find s
 	$(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/lowest.txt --no-build-isolation './build/lowest[test]'
 	@touch $@
 
+# The site, in build/site; warnings are errors. It fetches nothing, and works from the disk: open build/site/index.html.
+DOCS := $(VENV)/stamp-docs
+$(DOCS): $(BASE)
+	@echo "Installing what the site needs into $(VENV): 0.2 GB."
+	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[docs]'
+	@touch $@
+
+docs: $(KERNELS) $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d build/site-trees . build/site
+	@echo "The site is in build/site/index.html"
+
 bench: $(KERNELS) $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks
 
@@ -104,7 +115,7 @@ figures: $(KERNELS) $(READY)
 PACK := .venv-dist
 WHEEL := $(PACK)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation
 DIST_SOURCES := setup.py pyproject.toml MANIFEST.in README.md tools/merge_wheels.py \
-	$(shell find src -type f -not -name '*.so' -not -name '*.pyc' -not -path '*.egg-info/*')
+	$(shell find src -type f -not -name '*.so' -not -path '*/__pycache__/*' -not -path '*.egg-info/*')
 dist: dist/ready
 
 dist/ready: $(DIST_SOURCES) | $(PACK)/ready

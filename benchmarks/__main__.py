@@ -10,8 +10,9 @@ from importlib import import_module
 from rich.console import Console
 
 PARTS = (
-    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning",
-    "experiments", "scenarios",
+    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning", "feedback",
+    "experiments",
+    "scenarios", "live",
 )  # fmt: skip
 
 

@@ -20,10 +20,13 @@ import numpy as np
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
-from advmdp.scenarios.rules import Recent
+from advmdp.scenarios.rules import Fixed, Recent, chosen_policy
 
 OURS = "SelfTuning"
 TUNED = "UC-O-REPS, tuned by hand"
+RULES = ("replay yesterday", "7-day average", "average of all days", "fixed hours")
+HOURS = {"charge": range(2, 6), "discharge": range(17, 21)}
+"""What an engineer would set a timer to."""
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str, am.Learner]:
@@ -34,6 +37,7 @@ def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str
         "replay yesterday": am.ReplayLast(sk, kinds=kinds),
         "7-day average": Recent(sk, kinds=kinds, episodes=7),
         "average of all days": am.FollowLeader(sk, kinds=kinds),
+        "fixed hours": Fixed(sk, chosen_policy(sk, at_fixed_hours)),
         "Uniform": am.Uniform(sk),
     }
     if scenario.criterion == am.WorstCase():
@@ -44,6 +48,13 @@ def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str
         TUNED: am.UCOREPS(sk, days, criterion=criterion, **tuned),
         **rules,
     }
+
+
+def at_fixed_hours(state: str, orders: list[str]) -> str:
+    """The order for a state such as "18h 3/4"."""
+    hour = int(state[:2]) if state[:2].isdecimal() else -1
+    wanted = next((order for order, hours in HOURS.items() if hour in hours and order in orders), "hold")
+    return wanted if wanted in orders else orders[0]
 
 
 def worlds(zones: int, csv: str | None, fill: bool = False) -> dict[str, Scenario]:
@@ -79,7 +90,7 @@ def main() -> None:
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
     parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
     parser.add_argument("--fill", action="store_true", help="take missing prices of the file from the day before")
-    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
+    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.zones, arguments.csv, arguments.fill)
@@ -93,11 +104,11 @@ def main() -> None:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {days:,} days"
     if arguments.risk is None:
-        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True))
+        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True, ours=OURS, rules=RULES))
     unit = "in money" if arguments.risk is None else "in risk"
     console.print(compared.table(f"Regret of a day {unit}: {length}", "a day of the best fixed policy costs"))
     if arguments.out is not None:
-        compared.draw(arguments.out, "regret so far")
+        compared.draw(arguments.out)
     last = compared.last[OURS, next(reversed(found))]
     console.print(f"What SelfTuning would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 

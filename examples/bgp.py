@@ -1,78 +1,44 @@
 """Traffic to one AS over neighbours that have policies of their own: who learns how to send it?
 
     python examples/bgp.py                                a generated Internet of 200 ASes, 3 seeds: a minute
+    python examples/bgp.py --seeds 20                     the table of the documentation
     python examples/bgp.py --file as-rel.txt.bz2          CAIDA's AS relationships, serial-1 or serial-2
     python examples/bgp.py --source 17 --destination 20   a single flow
     python examples/bgp.py --out bgp.png                  and a picture
 
-A number is what an episode costs, its regret against the best fixed policy, each as mean and standard error over the
-seeds of the costs, and how much of the traffic the last policy delivers.  "Shortest" is what plain BGP would do: the
-fewest hops, customers before peers before providers.  Least regret is green.
+The first table shows what an episode costs, the mean and its standard error over the seeds of the costs, next to the
+rules that an engineer would write; "shortest" is what plain BGP would do: the fewest hops, customers before peers
+before providers.  The second shows the regret against the best fixed policy.  The least is green.
 """
 
 import argparse
-import sys
-from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 import advmdp as am
-from advmdp.scenarios import make_scenario
-from advmdp.scenarios.comparing import count, example, paper, picture, shown
-from advmdp.scenarios.network.bgp import Routes, graph_of, routes
+from advmdp.scenarios import Scenario, make_scenario
+from advmdp.scenarios.comparing import Comparison, compare, count, example, paper, picture
+from advmdp.scenarios.network.bgp import LOST, graph_of, routes
+from advmdp.scenarios.rules import Fixed, Smoothed
 
-OURS = "UC-O-REPS, practical (30 eta, radii x 0.1)"
-
-
-class Fixed(am.Learner):
-    """Plays one policy for ever."""
-
-    def __init__(self, skeleton: am.Skeleton, policy: np.ndarray) -> None:
-        super().__init__(skeleton)
-        self._policy = policy
-
-    @property
-    def policy(self) -> np.ndarray:
-        return self._policy
-
-    def update(self, trajectory: am.Trajectory, loss: np.ndarray) -> None:
-        self.episode += 1
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        pass
+OURS = "SelfTuning"
+WORLD = "traffic"
+RULES = ("last cost, pooled", "smoothed cost, pooled", "mean cost, pooled", "shortest")
 
 
-def learners(found: Routes, episodes: int) -> dict[str, am.Learner]:
-    sk = found.mdp.skeleton
+def learners(scenario: Scenario, criterion: am.Criterion, episodes: int, shortest: np.ndarray) -> dict[str, am.Learner]:
+    """Pooled rules take an untried neighbour to be as the others were; nobody is told how neighbours behave."""
+    sk, kinds = scenario.mdp.skeleton, scenario.kinds
     eta = 30 * am.bounds.eta(sk, episodes)
     return {
-        "UC-O-REPS, theory": am.UCOREPS(sk, episodes),
-        OURS: am.UCOREPS(sk, episodes, eta=eta, confidence_scale=0.1, successors="possible"),
-        "Shortest": Fixed(sk, found.shortest()),
-        **{kind.__name__: kind(sk) for kind in (am.Uniform, am.FollowLeader, am.ReplayLast)},
+        OURS: scenario.learner(),
+        "UC-O-REPS, tuned by hand": am.UCOREPS(sk, episodes, eta=eta, confidence_scale=0.1, successors="possible"),
+        "last cost, pooled": am.ReplayLast(sk, kinds=kinds),
+        "smoothed cost, pooled": Smoothed(sk, kinds=kinds),
+        "mean cost, pooled": am.FollowLeader(sk, kinds=kinds),
+        "shortest": Fixed(sk, shortest),
+        "Uniform": am.Uniform(sk),
     }
-
-
-def games(found: Routes, parameters: dict[str, Any], episodes: int, seeds: int) -> dict[str, list[am.Game]]:
-    """By learner, a game for each seed of the costs."""
-    scenario = make_scenario("bgp", **parameters)
-    names = list(learners(found, episodes))
-    todo = [(seed, name) for seed in range(1, seeds + 1) for name in names]  # parameters were chosen on seed 0
-    played: dict[str, list[am.Game]] = {name: [] for name in names}
-    for seed, name in track(todo, "playing", console=Console(stderr=True), disable=not sys.stderr.isatty()):
-        learner = learners(found, episodes)[name]
-        played[name].append(am.play(scenario.mdp, scenario.losses_from(seed), learner, episodes, seed))
-    return played
 
 
 def fates(mdp: am.MDP, policy: np.ndarray) -> np.ndarray:
@@ -90,8 +56,8 @@ def fates(mdp: am.MDP, policy: np.ndarray) -> np.ndarray:
     return np.array(list(rows.values()))
 
 
-def draw(played: dict[str, list[am.Game]], scale: float, out: str) -> None:
-    """Regret over the episodes; what becomes of the traffic, hop by hop, under the learned and the best policy."""
+def draw(compared: Comparison, out: str) -> None:
+    """Regret of the last seed; what becomes of the traffic, hop by hop, under the learned and the best policy."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -100,12 +66,12 @@ def draw(played: dict[str, list[am.Game]], scale: float, out: str) -> None:
     from advmdp.plot.curves import PALETTE
 
     figure, (left, *others) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", width_ratios=(5, 3, 3))
-    for (name, row), colour in zip(played.items(), PALETTE, strict=False):
-        curve = scale * np.mean([game.curve["regret"].to_numpy() for game in row], axis=0)
-        left.plot(row[0].curve["episode"], curve, color=colour, label=name, lw=2.2 if name == OURS else 1.2)
+    for ((name, _), game), colour in zip(compared.last.items(), PALETTE, strict=False):
+        line = game.curve.drop_nulls("regret")
+        left.plot(line["episode"], LOST * line["regret"], color=colour, label=name, lw=2.2 if name == OURS else 1.2)
     left.set(xlabel="episode", ylabel="regret, in money", title="what learning costs")
     left.legend(fontsize=7)
-    game = played[OURS][-1]
+    game = compared.last[OURS, WORLD]
     for axes, title, policy in zip(
         others, ("learned", "best fixed policy"), (game.learner.policy, game.comparator.policy), strict=True
     ):
@@ -139,33 +105,26 @@ def main() -> None:
     try:
         graph = graph_of(arguments.file, arguments.ases, 0)
         found = routes(graph, arguments.source, arguments.destination, arguments.hops)
-        played = games(found, told, arguments.episodes, arguments.seeds)
+        scenario = make_scenario("bgp", **told)
+        compared = compare(
+            {WORLD: scenario},
+            lambda *known: learners(*known, found.shortest()),
+            arguments.episodes,
+            range(1, arguments.seeds + 1),  # UC-O-REPS was tuned on seed 0
+        )
     except am.InputError as error:
         parser.error(str(error))
-    console, scale = paper(), make_scenario("bgp", **told).scale
-    goal = f"AS{graph.numbers[found.destination]}"
+    console, goal = paper(), f"AS{graph.numbers[found.destination]}"
     console.print(f"Traffic to {goal} from {len(found.sources):,} of {len(graph.numbers):,} ASes: {found.mdp}")
-    table = Table(title=f"{arguments.seeds} seeds of {arguments.episodes:,} episodes")
-    for column in ("learner", "an episode costs", "regret of an episode", "delivered at last"):
-        table.add_column(column, justify="left" if column == "learner" else "right")
-    regret = {name: [scale * game.regret / game.episodes for game in row] for name, row in played.items()}
-    least = min(np.mean(values) for values in regret.values())
-    for name, row in played.items():
-        text = shown(regret[name])
-        table.add_row(
-            name,
-            shown([scale * game.total_loss / game.episodes for game in row]),
-            f"[green]{text}[/]" if np.mean(regret[name]) == least else text,
-            f"{np.mean([fates(game.mdp, game.learner.policy)[-1, 3] for game in row]):.1%}",
-        )
-    table.add_section()
-    best = [game.comparator for game in played[OURS]]
-    delivered = np.mean([fates(found.mdp, one.policy)[-1, 3] for one in best])
-    paid = shown([scale * one.value / arguments.episodes for one in best])
-    table.add_row("the best fixed policy", paid, "", f"{delivered:.1%}")
-    console.print(table)
+    length = f"{arguments.seeds} seeds of {arguments.episodes:,} episodes"
+    console.print(compared.paid_table(f"Paid an episode: {length}", ours=OURS, rules=RULES))
+    console.print(compared.table(f"Regret of an episode: {length}", "an episode of the best fixed policy costs"))
+    last = {name: game for (name, _), game in compared.last.items()}
+    delivered = {name: fates(game.mdp, game.learner.policy)[-1, 3] for name, game in last.items()}
+    delivered["the best fixed policy"] = fates(found.mdp, last[OURS].comparator.policy)[-1, 3]
+    console.print("Delivered at last, with the last seed: " + ", ".join(f"{k} {v:.1%}" for k, v in delivered.items()))
     if arguments.out:
-        draw(played, scale, arguments.out)
+        draw(compared, arguments.out)
         console.print(f"picture: {arguments.out}", soft_wrap=True)
 
 

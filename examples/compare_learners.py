@@ -1,6 +1,6 @@
-"""Every learner of this library in four worlds, over many seeds: a table, and the figure of docs/learners.md.
+"""Every learner of this library in four worlds, over many seeds: what each paid, its regret, a figure of both.
 
-    python examples/compare_learners.py             20 seeds of 10,000 episodes: about ten minutes of one core
+    python examples/compare_learners.py             20 seeds of 10,000 episodes: about five minutes of one core
     python examples/compare_learners.py --seeds 2 --episodes 500 --out /tmp/learners.png
 
 A seed is a random MDP of three steps, four states a layer and three actions, and losses that are
@@ -13,8 +13,10 @@ A seed is a random MDP of three steps, four states a layer and three actions, an
 SelfTuning has its defaults, "SelfTuning g" the horizon and guarantee=True. The others have the theory's parameters.
 Where these learn little at such horizons, or far more slowly than need be, a second row, marked *, has practical
 ones, the same in all worlds; nothing is promised for them. Each is granted what it needs: the dynamics or the
-skeleton, the whole loss or that along its path. The least regret of a column is green; below zero is better than
-every fixed policy. Other switching worlds: --turn 0.2, --period 100.
+skeleton, the whole loss or that along its path. The first table says what an episode cost, the second what regret that
+is; the least of a column is green. A regret below zero is better than every fixed policy. Adaptive losses answer to
+what is played, so that regrets are against other losses for each learner; what was paid can be compared.
+Other switching worlds: --turn 0.2, --period 100.
 """
 
 import argparse
@@ -110,9 +112,10 @@ def learners(mdp: am.MDP, T: int, seed: int) -> dict[str, am.Learner]:
 
 def curves(
     episodes: int, seeds: int, console: Console, turn: float = 1 / 3, period: int = 1
-) -> tuple[np.ndarray, Curves]:
-    """The episodes at which regret is taken; and by learner and world a row of regrets for each seed."""
-    found: dict[tuple[str, str], list[np.ndarray]] = {}
+) -> tuple[np.ndarray, Curves, Curves]:
+    """The episodes looked at; by learner and world a row for each seed, of what was paid an episode, and of regrets."""
+    paid: dict[tuple[str, str], list[np.ndarray]] = {}
+    regret: dict[tuple[str, str], list[np.ndarray]] = {}
     count = len(learners(world(0, episodes)[0], episodes, 0))
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("playing", total=seeds * len(WORLDS) * count)
@@ -121,14 +124,16 @@ def curves(
             for name, losses in sequences.items():
                 for who, learner in learners(mdp, episodes, seed).items():
                     game = am.play(mdp, losses, learner, episodes, seed)
-                    found.setdefault((who, name), []).append(game.curve["regret"].to_numpy())
+                    marks = game.curve["episode"].to_numpy()
+                    paid.setdefault((who, name), []).append(game.curve["loss"].to_numpy() / marks)
+                    regret.setdefault((who, name), []).append(game.curve["regret"].to_numpy())
                     bar.advance(task)
-    return game.curve["episode"].to_numpy(), {key: np.array(rows) for key, rows in found.items()}
+    return marks, *({key: np.array(rows) for key, rows in found.items()} for found in (paid, regret))
 
 
-def table(found: Curves, seeds: int, episodes: int) -> Table:
-    """Mean regret and its standard error at the end."""
-    shown = Table(title=f"Regret over {seeds} seeds of {episodes:,} episodes: mean and standard error")
+def table(what: str, digits: int, found: Curves, seeds: int, episodes: int) -> Table:
+    """Means and their standard errors at the end."""
+    shown = Table(title=f"{what} over {seeds} seeds of {episodes:,} episodes: mean and standard error")
     shown.add_column("learner", no_wrap=True)
     least = {name: min(found[who, name][:, -1].mean() for who, _ in found) for name in WORLDS}
     for name in WORLDS:
@@ -137,31 +142,35 @@ def table(found: Curves, seeds: int, episodes: int) -> Table:
         cells = []
         for name in WORLDS:
             last = found[who, name][:, -1]
-            text = f"{last.mean():,.0f} ± {last.std(ddof=1) / np.sqrt(seeds):,.0f}"
+            text = f"{last.mean():,.{digits}f} ± {last.std(ddof=1) / np.sqrt(seeds):,.{digits}f}"
             cells.append(f"[green]{text}[/]" if last.mean() == least[name] else text)
         shown.add_row(who, *cells)
     return shown
 
 
-def figure(marks: np.ndarray, found: Curves, turn: float, out: Path) -> None:
-    """Mean regret with its standard error, every curve named at its end."""
+def figure(marks: np.ndarray, paid: Curves, regret: Curves, turn: float, out: Path) -> None:
+    """What was paid, and the regret, means with their standard errors, every curve named at its end."""
     spines = {"axes.spines.top": False, "axes.spines.right": False}
     plt.rcParams.update({"font.size": 9, "axes.titlesize": 10, **spines})
-    seeds = len(next(iter(found.values())))
-    drawn, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
-    for ax, name in zip(axes.flat, WORLDS, strict=True):
-        ends = {}
-        for who, (group, colour) in DRAWN.items():
-            rows = found[who, name]
-            mean, error = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(seeds)
-            ax.plot(marks, mean, color=colour, ls=STYLES[group], lw=1.4)
-            ax.fill_between(marks, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
-            ends[who] = float(mean[-1])
-        scales(ax, name, int(marks[-1]), turn)
-        label_ends(ax, ends)
+    drawn, axes = plt.subplots(len(WORLDS), 2, figsize=(10, 15), layout="constrained")
+    for row, name in zip(axes, WORLDS, strict=True):
+        for ax, found in zip(row, (paid, regret), strict=True):
+            ends = {}
+            for who, (group, colour) in DRAWN.items():
+                rows = found[who, name]
+                mean, error = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(len(rows))
+                ax.plot(marks, mean, color=colour, ls=STYLES[group], lw=1.4)
+                ax.fill_between(marks, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+                ends[who] = float(mean[-1])
+            ax.set(
+                title=f"{name} losses: {'paid an episode, so far' if found is paid else 'regret'}", xlabel="episodes"
+            )
+            episodes_axis(ax, name, int(marks[-1]), turn)
+            if found is regret:
+                regret_axis(ax, name, int(marks[-1]))
+            label_ends(ax, ends)
     keys = [Line2D([], [], color="0.3", ls=style, lw=1.4, label=TITLES[group]) for group, style in STYLES.items()]
     drawn.legend(handles=keys, loc="outside upper center", ncols=4, frameon=False, handlelength=3.2)
-    drawn.supylabel("regret against the best fixed policy", fontsize=9)
     picture = BytesIO()
     drawn.savefig(picture, dpi=130)
     plt.close(drawn)
@@ -169,15 +178,18 @@ def figure(marks: np.ndarray, found: Curves, turn: float, out: Path) -> None:
     Image.open(picture).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(out, optimize=True)
 
 
-def scales(ax: Axes, name: str, episodes: int, turn: float) -> None:
-    """Powers of T are straight lines; but where regret is below zero, or the turn is to be seen, they are not."""
-    ax.set(title=f"{name} losses", xlabel="episodes")
+def regret_axis(ax: Axes, name: str, episodes: int) -> None:
+    """Powers of T are straight lines; but where regret is below zero they are not."""
     if name == "stochastic":
         ax.set(yscale="log", ylim=(1, 4 * episodes))
     else:
         ax.set_yscale("symlog", linthresh=100, linscale=0.7)
         ax.set_ylim(-2 * episodes, 4 * episodes)
         ax.axhline(0, color="0.8", lw=0.8, zorder=0)
+
+
+def episodes_axis(ax: Axes, name: str, episodes: int, turn: float) -> None:
+    """Logarithmic, but where the turn is to be seen."""
     if name == "turning":
         ax.set_xlim(0, episodes)
         ax.axvline(turn * episodes, color="0.8", lw=0.8, zorder=0)
@@ -229,10 +241,11 @@ def main() -> None:
     if arguments.out is not None and not arguments.out.parent.is_dir():
         parser.error(f"--out: there is no folder {arguments.out.parent}")
     console = Console()
-    marks, found = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
-    console.print(table(found, arguments.seeds, arguments.episodes))
+    marks, paid, regret = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
+    console.print(table("Paid an episode", 3, paid, arguments.seeds, arguments.episodes))
+    console.print(table("Regret", 0, regret, arguments.seeds, arguments.episodes))
     if arguments.out is not None:
-        figure(marks, found, arguments.turn, arguments.out)
+        figure(marks, paid, regret, arguments.turn, arguments.out)
         console.print(f"figure: {arguments.out}")
 
 

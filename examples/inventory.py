@@ -16,9 +16,11 @@ import numpy as np
 import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import compare, count, example, paper, picture
-from advmdp.scenarios.rules import Recent
+from advmdp.scenarios.rules import Fixed, Recent, chosen_policy
 
 OURS = "SelfTuning"
+RULES = ("replay last week", "4-week average", "average of all weeks", "order up to 3")
+UP_TO = 3
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
@@ -31,8 +33,17 @@ def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[st
         "replay last week": am.ReplayLast(sk, kinds=kinds),
         "4-week average": Recent(sk, kinds=kinds, episodes=4),
         "average of all weeks": am.FollowLeader(sk, kinds=kinds),
+        "order up to 3": Fixed(sk, chosen_policy(sk, up_to_three)),
         "Uniform": am.Uniform(sk),
     }
+
+
+def up_to_three(state: str, orders: list[str]) -> str:
+    """The order for a state such as "Tue 1 left, 1 short"."""
+    if len(orders) == 1:
+        return orders[0]
+    left = int(state.split()[1])
+    return orders[min(max(UP_TO - left, 0), len(orders) - 1)]
 
 
 def worlds(csv: str | None) -> dict[str, Scenario]:
@@ -60,7 +71,7 @@ def main() -> None:
     parser.add_argument("--weeks", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
-    parser.add_argument("--out", type=picture, help="where to draw regret over time, a PNG")
+    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.csv)
@@ -70,10 +81,10 @@ def main() -> None:
     except am.InputError as error:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {weeks:,} weeks"
-    console.print(compared.paid_table(f"Paid a week in money: {length}"))
+    console.print(compared.paid_table(f"Paid a week in money: {length}", ours=OURS, rules=RULES))
     console.print(compared.table(f"Regret of a week in money: {length}", "a week of the best fixed policy costs"))
     if arguments.out is not None:
-        compared.draw(arguments.out, "regret so far")
+        compared.draw(arguments.out)
     last = compared.last["Uniform", next(reversed(found))]
     console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")
 

@@ -29,9 +29,11 @@ import advmdp as am
 from advmdp.scenarios import Scenario, make_scenario
 from advmdp.scenarios.comparing import OnTheMean, compare, count, example, paper, picture
 from advmdp.scenarios.network.routing import Routing
-from advmdp.scenarios.rules import Smoothed, Told
+from advmdp.scenarios.rules import Fixed, Smoothed, Told, chosen_policy
 
-OURS = "UC-O-REPS, practical (100 eta, radii x 0.1)"
+OURS = "SelfTuning"
+TUNED = "UC-O-REPS, tuned by hand"
+RULES = ("last delay, pooled", "smoothed delay, pooled", "mean delay, pooled", "fewest hops")
 WORLDS: dict[str, dict[str, Any]] = {
     "links obey": {"deflection": 0.0, "loss": 0.0},
     "links fail": {},
@@ -51,18 +53,27 @@ def learners(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict
         "last delay, pooled": am.ReplayLast(sk, kinds=kinds),
         "smoothed delay, pooled": Smoothed(sk, kinds=kinds),
         "mean delay, pooled": am.FollowLeader(sk, kinds=kinds),
+        "fewest hops": Fixed(sk, fewest_hops(scenario)),
         **{kind.__name__: kind(sk) for kind in (am.Uniform, am.FollowLeader, am.ReplayLast)},
     }
     if criterion == am.WorstCase():
         rules = {name: OnTheMean(learner, criterion) for name, learner in rules.items()}
     tuned = {"eta": 100 * eta, "confidence_scale": 0.1, "successors": "possible"}
     return {
-        "SelfTuning": scenario.learner(criterion=criterion),
+        OURS: scenario.learner(criterion=criterion),
         "UC-O-REPS, theory": am.UCOREPS(sk, episodes, criterion=criterion),
-        OURS: am.UCOREPS(sk, episodes, criterion=criterion, **tuned),
+        TUNED: am.UCOREPS(sk, episodes, criterion=criterion, **tuned),
         **rules,
         "ReplayLast, told how often links fail": Told(scenario.mdp, criterion),
     }
+
+
+def fewest_hops(scenario: Scenario) -> np.ndarray:
+    """At each node the neighbour that is nearest to the destination, by hops."""
+    assert isinstance(scenario, Routing)
+    graph = scenario.topology.graph.reverse(copy=False)
+    hops = nx.single_source_shortest_path_length(graph, scenario.destination)
+    return chosen_policy(scenario.mdp.skeleton, lambda _, ways: min(ways, key=lambda way: hops.get(way, 0)))
 
 
 def worlds(csv: str | None, **options: Any) -> dict[str, Routing]:
@@ -76,7 +87,7 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
     sk, mdp = scenario.mdp.skeleton, scenario.mdp
     measures = {
         "at random": am.occupancy(mdp, am.uniform_policy(sk)),
-        f"UC-O-REPS after {game.episodes:,} episodes": am.occupancy(mdp, game.learner.policy),
+        f"SelfTuning after {game.episodes:,} episodes": am.occupancy(mdp, game.learner.policy),
         "best fixed policy": game.comparator.q,
     }
     drawn, axes = plt.subplots(1, 3, figsize=(11, 5), layout="constrained")
@@ -165,7 +176,7 @@ def main() -> None:
         parser.error(str(error))
     way = f"{first.source} to {first.destination}, {first.topology.name}, {first.hops} hops, {told.objective}"
     length = f"{told.seeds} seeds of {episodes:,} episodes\n{way}"
-    paper().print(compared.paid_table(f"Paid an episode, in ms for delays: {length}"))
+    paper().print(compared.paid_table(f"Paid an episode, in ms for delays: {length}", ours=OURS, rules=RULES))
     paper().print(compared.table(f"Regret of an episode: {length}", "an episode of the best fixed policy costs"))
     if told.out is not None:
         world = "links fail" if told.csv is None else "your costs"

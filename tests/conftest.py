@@ -4,6 +4,7 @@ At the end of a run it says what was skipped, and what to install or do so that 
 """
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,16 @@ mpl.use("Agg")
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job is deaf to it, and so are its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop if tests that share a folder or threads would run side by side: some versions of xdist ignore groups."""
+    if os.environ.get("PYTEST_XDIST_WORKER") and session.config.getoption("loadgroup", False):
+        for item in session.items:
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+                raise pytest.UsageError(f"{item.nodeid} lost its xdist_group: install what constraints.txt lists")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -20,7 +20,7 @@ from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.spec import PARTS, read_spec
 from tests.helpers import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_the_tables_of_the_readme_are_those_that_the_demo_prints(tmp_path: Path)
     assert readme_table("losses") == [list(row) for row in zip(*columns, strict=True)][:-1]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for spec in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL):
@@ -68,7 +68,7 @@ def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: py
         exec(compile(code, page.name, "exec"), names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -94,7 +94,7 @@ def test_every_name_in_the_map_of_the_paper_exists() -> None:
         assert hasattr(found, rest), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_is_named_exists(page: Path) -> None:
     for name in re.findall(r"`((?:tests|benchmarks|docs|examples)/[\w./]+)`", page.read_text()):
         assert (ROOT / name).exists(), f"{page.name} names {name}"

@@ -1,6 +1,6 @@
 """Where the paper cannot be taken literally (docs/errata.md): each item, shown.
 
-Items 1, 3, 5, 6 and 7 are facts of mathematics, shown with CVXPY or by arithmetic; items 2 and 4 are facts about the
+Items 1, 3 and 5 to 9 are facts of mathematics, shown with CVXPY or by arithmetic; items 2 and 4 are facts about the
 algorithm as printed, shown by running its bookkeeping.
 """
 
@@ -227,3 +227,33 @@ def test_7_the_tighter_radius_misses_no_more_often_than_promised() -> None:
         seen = np.arange(visits + 1)
         far = 2 * np.abs(seen / visits - p) > solved(visits, 2, log)
         assert binom.pmf(seen[far], visits, p).sum() <= np.exp(-log)
+
+
+def test_8_two_rows_of_one_set_may_be_two_radii_apart() -> None:
+    """P and the row of the projection are both within eps of Pbar, on opposite sides of it."""
+    sk, epsilon = am.Skeleton.dense([1, 2, 1], 1), 0.4
+    truth = np.array([0.7, 0.3])
+    ball = am.L1Ball([0.5, 0.5, 1.0, 1.0], [epsilon, 0.0, 0.0])
+    assert np.abs(truth - 0.5).sum() <= epsilon + 1e-12  # P is in the set
+    found = am.project(sk, np.array([-9.0, 0.0, 0.0, 0.0]), ball)  # the second successor is cheaper by far
+    row = am.transition_of(sk, found.q)[:2]
+    assert row == pytest.approx([0.3, 0.7])
+    assert np.abs(row - truth).sum() == pytest.approx(2 * epsilon)
+
+
+def test_9_a_bound_was_taken_out_of_a_difference_that_may_be_negative() -> None:
+    """One state, two actions: the printed right side is 0 in every episode, the left side above 0 in half of them."""
+    mdp = am.MDP.dense([[[[0.5, 0.5], [0.5, 0.5]]], np.ones((2, 1, 1))])
+    policy = np.array([0.5, 0.5, 1.0, 1.0])
+    believed = np.array([[0.5, 0.5], [0.75, 0.25]])  # P_t: right for the first action
+    xi = np.abs(believed - mdp.transition[:4].reshape(2, 2)).sum(axis=1)
+    pairs = np.add.reduceat(am.occupancy(mdp, policy), mdp.skeleton.transition_ptr[:-1])[:2]  # q(x_0, a)
+    rng, T = np.random.default_rng(0), 1000
+    left, right = np.zeros(T), np.zeros(T)
+    for t in range(T):
+        taken = np.arange(2) == mdp.sample(policy, rng).pairs[0]
+        left[t], right[t] = (pairs - taken) @ xi, 2.0 * (pairs.sum() - taken.sum())
+    assert (right == 0.0).all()
+    assert 0.4 < (left > 0.2).mean() < 0.6
+    assert (np.cumsum(left) > 0.0).any()  # nor does it hold for the sums
+    assert np.abs(np.cumsum(left)).max() <= np.sqrt(2 * T * np.log(2 / 0.01))  # that of the martingale itself does

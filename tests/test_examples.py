@@ -157,6 +157,22 @@ def run(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def test_the_commute_says_what_was_paid_and_goes_on_from_its_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "commute.db")
+    for rides in (40, 80):
+        done = run("live_commute.py", "--mornings", "10", "--db", path)
+        assert done.returncode == 0, done.stderr
+        assert f"minutes in {rides} rides" in done.stdout
+        assert "bike" in done.stdout
+    agent = am.Agent.open(path)
+    assert f"paid {agent.status().paid:,.1f} minutes" in done.stdout
+    assert agent.status().world == 1  # the lane was there when it was run again
+    agent.close()
+    other = tmp_path / "other.db"
+    other.write_text("no log" * 99)
+    assert run("live_commute.py", "--db", str(other)).returncode == 2
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

@@ -123,5 +123,7 @@ def test_every_package_has_a_folder_of_tests_and_every_folder_a_package():
     for name in PACKAGES:
         assert list((tests / name).glob("test_*.py")), f"tests/{name} has no tests"
     loose = {path.name for path in tests.glob("*.py")} - {"__init__.py", "conftest.py"}
-    spanning = ("build", "claims", "docs", "errata", "examples", "layout", "package", "summary", "wheel")
+    spanning = (
+        "build", "claims", "docs", "docstrings", "errata", "examples", "layout", "package", "site", "summary", "wheel"
+    )  # fmt: skip
     assert loose == {f"test_{name}.py" for name in spanning}

@@ -41,12 +41,14 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel and what that asks for; built if it is older than the sources."""
-    subprocess.run(["make", "dist", f"PYTHON={sys.executable}"], cwd=ROOT, check=True, capture_output=True)
+    command = ["make", "dist", f"PYTHON={sys.executable}"]
+    built = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert built.returncode == 0, built.stdout
     folder = tmp_path_factory.mktemp("empty")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     (wheel,) = (ROOT / "dist").glob("*.whl")
-    command = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
-    run(folder, *command, f"--constraint={ROOT / 'constraints.txt'}", str(wheel))
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
+    run(folder, *install, f"--constraint={ROOT / 'constraints.txt'}", str(wheel))
     return folder
 
 

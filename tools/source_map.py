@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "advmdp"
 PACKAGES = (
     "core", "model", "criteria", "losses", "confidence", "projection", "planning", "learners", "game", "plot", "web",
-    "scenarios", "integrations", "experiments", "verify", "cli",
+    "live", "scenarios", "integrations", "experiments", "verify", "cli",
 )  # fmt: skip
 """From the bottom to the top: each imports only those before it."""
 BEGIN, END = "<!-- map: made by tools/source_map.py -->\n", "<!-- end of map -->\n"

@@ -8,12 +8,15 @@ from .confidence import Point as Point
 from .core.errors import AdvMDPError as AdvMDPError
 from .core.errors import AdvMDPWarning as AdvMDPWarning
 from .core.errors import CheckpointError as CheckpointError
+from .core.errors import ConflictError as ConflictError
 from .core.errors import EmptySetError as EmptySetError
 from .core.errors import InputError as InputError
+from .core.errors import LogError as LogError
 from .core.errors import MissingPackageError as MissingPackageError
 from .core.errors import ModelError as ModelError
 from .core.errors import ProjectionError as ProjectionError
 from .core.errors import StorageError as StorageError
+from .core.installation import show_versions as show_versions
 from .criteria import Composite as Composite
 from .criteria import Criterion as Criterion
 from .criteria import CvxpyCriterion as CvxpyCriterion
@@ -39,6 +42,7 @@ from .learners.mdp_exp3 import MDPEXP3 as MDPEXP3
 from .learners.o_reps import OREPS as OREPS
 from .learners.ossp import OSSP as OSSP
 from .learners.regal import REGAL as REGAL
+from .learners.registry import clone as clone
 from .learners.registry import load_learner as load_learner
 from .learners.registry import make_learner as make_learner
 from .learners.self_tuning import SelfTuning as SelfTuning
@@ -46,6 +50,14 @@ from .learners.uc_o_reps import UCOREPS as UCOREPS
 from .learners.ucbvi import UCBVI as UCBVI
 from .learners.ucrl2 import UCRL2 as UCRL2
 from .learners.uob_reps import UOBREPS as UOBREPS
+from .live.agent import Agent as Agent
+from .live.agent import Episode as Episode
+from .live.evaluation import Evaluation as Evaluation
+from .live.evaluation import evaluate as evaluate
+from .live.history import History as History
+from .model.by_name import loss_by_name as loss_by_name
+from .model.by_name import loss_vector as loss_vector
+from .model.by_name import policy_by_name as policy_by_name
 from .model.expansion import Expansion as Expansion
 from .model.expansion import time_expand as time_expand
 from .model.mdp import MDP as MDP
@@ -59,6 +71,7 @@ from .model.occupancy import occupancy as occupancy
 from .model.occupancy import policy_of as policy_of
 from .model.occupancy import policy_values as policy_values
 from .model.occupancy import transition_of as transition_of
+from .model.policy import checked_policy as checked_policy
 from .model.policy import deterministic_policy as deterministic_policy
 from .model.policy import uniform_policy as uniform_policy
 from .model.skeleton import Skeleton as Skeleton
@@ -67,7 +80,9 @@ from .planning.hindsight import SwitchingComparator as SwitchingComparator
 from .planning.hindsight import comparator as comparator
 from .planning.hindsight import switching_comparator as switching_comparator
 from .planning.optimism import optimistic_response as optimistic_response
+from .planning.optimism import policy_interval as policy_interval
 from .planning.optimism import upper_occupancy as upper_occupancy
+from .planning.optimism import upper_visits as upper_visits
 from .projection.projector import Projection as Projection
 from .projection.projector import Projector as Projector
 from .projection.projector import project as project

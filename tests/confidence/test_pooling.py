@@ -81,10 +81,10 @@ def test_the_sets_are_those_of_the_moments(seed: int, pairs: int, successors: in
     if tried >= 2 and total > tried:
         within, tau, error = moments(seen)
         m = 1e9 if tau + error <= 1e-9 * within else max(within / (tau + error), 1e-9)
-    found = pointwise_set(sk, counted(sk, seen), scale, Kinds.of(sk, labels(sk, pairs)))
+    found = pointwise_set(sk, counted(sk, seen), scale, Kinds.of(sk, labels(sk, pairs)), revisit=False)
     for i in range(pairs):
         if total == seen[i].sum():  # no other pair was tried
-            plain = pointwise_set(sk, counted(sk, seen), scale)
+            plain = pointwise_set(sk, counted(sk, seen), scale, revisit=False)
             assert found.radius[i] == plain.radius[i]
             continue
         center, radius = by_hand(seen, i, m)
@@ -163,7 +163,7 @@ SPARSE = am.MDP.from_steps([
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([0, 0, 1, 1], r"kind 0 of .*home.*walk.*: 1 successors; expected 2, as .*home.*bus.*, which is of the same"),
+        ([0, 0, 1, 1], r"kind 0 of .*home.*walk.*: 1 successors; expected 2, like .*home.*bus.*, which is of the same"),
         ([0, 1.5, 1, 1], r"kind of .*home.*walk.*: 1.5; expected a whole number"),
         ([0, 1, True, 1], r"kind of .*station.*train.*: True; expected a whole number"),
         ([0, 1, "x", 1], r"kind of .*station.*train.*: 'x'; expected a whole number"),
@@ -202,7 +202,7 @@ def test_labels_of_transitions_say_which_roles_correspond() -> None:
 
 def test_wrong_labels_of_transitions_are_named() -> None:
     sk = am.Skeleton.dense([1, 2, 1], 2)
-    with pytest.raises(am.InputError, match="kinds of the transitions of .*: 7 twice; expected a label of its own"):
+    with pytest.raises(am.InputError, match="kinds of the transitions of .*: 7 twice; expected a different label"):
         Kinds.of(sk, [7] * sk.num_transitions)
     with pytest.raises(am.InputError, match="one for each pair, or 8, one for each transition"):
         Kinds.of(sk, [7] * 3)

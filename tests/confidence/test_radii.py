@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.optimize import brentq
-from scipy.special import rel_entr
+from scipy.special import betaln, rel_entr, xlogy
 
 import advmdp as am
 from advmdp.confidence import (
@@ -20,6 +20,7 @@ from advmdp.confidence import (
     bernstein_set,
     chernoff_set,
     confidence_set,
+    inside,
     l1_set,
     pointwise_set,
     weissman_set,
@@ -75,9 +76,9 @@ def test_one_successor_is_known_and_an_untried_pair_is_free(name: str) -> None:
 
 @given(mdp=mdps(), horizon=st.none() | st.integers(1, 10**9), delta=st.floats(1e-9, 0.999), seed=st.integers(0, 2**32))
 def test_the_valid_sets_are_nested(mdp: am.MDP, horizon: int | None, delta: float, seed: int) -> None:
-    """Chernoff's in Weissman's in the paper's, whatever was counted."""
+    """Chernoff's in Weissman's in the paper's, whatever was counted: a pair has at most T visits."""
     sk, rng, counts = mdp.skeleton, np.random.default_rng(seed), Counts(mdp.skeleton)
-    counts.visits[:] = rng.integers(0, 10 ** rng.integers(1, 6), sk.num_pairs)
+    counts.visits[:] = np.minimum(rng.integers(0, 10 ** rng.integers(1, 6), sk.num_pairs), horizon or 10**6)
     for p, row in enumerate(rows_of(sk)):
         counts.seen[row] = rng.multinomial(counts.visits[p], mdp.transition[row] / mdp.transition[row].sum())
     balls = [confidence_set(name, sk, counts, horizon, delta) for name in ("chernoff", "weissman", "l1")]
@@ -143,13 +144,80 @@ def test_while_one_successor_is_all_that_was_seen_chernoffs_radius_has_a_closed_
     assert found == pytest.approx(2 * (1 - exp(-b)), rel=1e-9)
 
 
+def chance_to_ever_miss(row: list[float], delta: float, visits: int, scale: float = 1.0) -> float:
+    """That "chernoff" misses the row after some number of visits up to this, by the chances of all counts."""
+    sk, chances, missed = one_pair(len(row)), {(0,) * len(row): 1.0}, 0.0
+    for _ in range(visits):
+        later: dict[tuple[int, ...], float] = {}
+        for n, chance in chances.items():
+            for j, p in enumerate(row):
+                key = (*n[:j], n[j] + 1, *n[j + 1 :])
+                later[key] = later.get(key, 0.0) + p * chance
+        chances = {}
+        for n, chance in later.items():
+            ball = confidence_set("chernoff", sk, counted(sk, *n), None, delta, scale)
+            if np.abs(np.subtract(row, ball.center[: len(row)])).sum() > ball.radius[0]:
+                missed += chance
+            else:
+                chances[n] = chance
+    return missed
+
+
+@pytest.mark.parametrize(("row", "visits"), [([0.5, 0.5], 60), ([0.9, 0.1], 60), ([0.6, 0.3, 0.1], 14)], ids=str)
+def test_chernoffs_set_misses_at_no_time_with_more_than_delta(row: list[float], visits: int) -> None:
+    """Whenever one looks: Ville's inequality, against the exact chance."""
+    for delta in (0.1, 0.5):
+        assert chance_to_ever_miss(row, delta, visits) <= delta
+    assert chance_to_ever_miss(row, 0.1, visits, scale=0.4) > 0.1  # the sum notices radii that are too small
+
+
+def test_the_mixture_of_all_coins_is_as_likely_as_claimed() -> None:
+    """KT >= (n/N)^n (1 - n/N)^(N - n) / (2 sqrt(N)), by its definition as a Beta(1/2, 1/2) mixture."""
+    for N in (1, 2, 3, 10, 100, 10_000):
+        n = np.arange(N + 1)
+        log_mixture = betaln(n + 0.5, N - n + 0.5) - betaln(0.5, 0.5)
+        assert (log_mixture >= xlogy(n, n / N) + xlogy(N - n, 1 - n / N) - log(2 * sqrt(N)) - 1e-9).all()
+
+
+def test_a_neglected_pair_has_the_radius_of_a_bandits_arm() -> None:
+    """Two visits of a pair that went to one of four successors, in a state with a thousand: the pair is free again."""
+    sk = am.Skeleton.dense([1, 4, 1], 3)
+    counts = Counts(sk)
+    counts.visits[:3], counts.seen[:12] = [2, 499, 499], [2, 0, 0, 0, 499, 0, 0, 0, 0, 499, 0, 0]
+    narrow, ball = (pointwise_set(sk, counts, 1.0, revisit=revisit) for revisit in (False, True))
+    assert narrow.radius[0] == pytest.approx(0.892, abs=1e-3)
+    expected = 2 * sqrt(2 * log(1000 / 3 / 2)) * sqrt(0.25 * 0.75 / 2)
+    assert ball.radius[0] == pytest.approx(expected)
+    assert expected > 1.9
+    assert ball.radius[1:3].tolist() == narrow.radius[1:3].tolist()  # they have their share
+    assert np.array_equal(ball.center, narrow.center)
+
+
+@given(mdp=mdps(), seed=st.integers(0, 2**32), shift=st.floats(0.0, 1.0))
+def test_a_ball_is_moved_inside_another(mdp: am.MDP, seed: int, shift: float) -> None:
+    """Rows as far from its centre as it allows are in the other ball; one that fits stays as it is."""
+    sk, rng = mdp.skeleton, np.random.default_rng(seed)
+    first, over = sk.transition_ptr[:-1], sk.over_transitions
+    center, radius = (1 - shift) * mdp.transition, rng.random(sk.num_pairs) * rng.choice([0.01, 1.0, 2.0])
+    center = center + shift * over(1.0 / np.diff(sk.transition_ptr))
+    outer = am.L1Ball(mdp.transition, rng.random(sk.num_pairs) * rng.choice([0.01, 1.0, 2.0]))
+    found = inside(sk, am.L1Ball(center, radius), outer)
+    apart = np.add.reduceat(np.abs(found.center - outer.center), first)
+    assert (apart + found.radius <= outer.radius + 1e-12).all()
+    fits = np.add.reduceat(np.abs(center - outer.center), first) + radius <= outer.radius
+    assert_allclose(found.radius[fits], radius[fits])
+    assert_allclose(found.center[over(fits)], center[over(fits)], atol=1e-15)
+    assert (found.radius <= radius).all()
+    assert_allclose(np.add.reduceat(found.center, first), 1.0)
+
+
 def test_pointwise_radii_are_the_standard_deviations_of_the_estimate() -> None:
     mdp = build_mdp([1, 3, 4, 2, 1], np.random.default_rng(5), 3, zeros=False)
     sk, rng, counts = mdp.skeleton, np.random.default_rng(0), Counts(mdp.skeleton)
     counts.visits[:] = rng.integers(0, 20, sk.num_pairs)
     for p, row in enumerate(rows_of(sk)):
         counts.seen[row] = rng.multinomial(counts.visits[p], mdp.transition[row])
-    ball, widths = pointwise_set(sk, counts, 0.5), []
+    ball, widths = pointwise_set(sk, counts, 0.5, revisit=False), []
     for p, row in enumerate(rows_of(sk)):
         N, S = int(counts.visits[p]), row.stop - row.start
         widths.append(S)
@@ -180,9 +248,11 @@ def test_every_choice_is_the_set_of_its_name() -> None:
     sk, learner = mdp.skeleton, am.UCOREPS(mdp.skeleton, horizon=200, delta=0.1)
     played(learner, mdp, am.losses.Stochastic(sk, seed=1), 100)
     counts, u = learner.counts, np.log(200 * sk.num_states * sk.num_actions / 0.1)
+    several = 2 + 4 * 2  # pairs with more than one successor: those of the last layer have one
+    at_all_times = np.log(several / 0.1 * np.sqrt(np.maximum(1, counts.visits)))
     each = {
         "l1": l1_set(sk, counts, u, 0.3, False), "weissman": weissman_set(sk, counts, u, 0.3),
-        "chernoff": chernoff_set(sk, counts, u, 0.3), "bernstein": bernstein_set(sk, counts, u, 0.3),
+        "chernoff": chernoff_set(sk, counts, at_all_times, 0.3), "bernstein": bernstein_set(sk, counts, u, 0.3),
         "pointwise": pointwise_set(sk, counts, 0.3),
     }  # fmt: skip
     assert tuple(each) == CHOICES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advmdp.core.wording import amount, apart, number
+from advmdp.core.wording import amount, apart, meant, number
 
 
 def test_the_lowest_two_of_a_column_are_told_apart() -> None:
@@ -24,3 +24,19 @@ def test_plain_losses_need_no_unit() -> None:
     assert amount(12.0) == "12"
     assert amount(12.0, "ms") == "12 ms"
     assert amount(None, "ms") == "– ms"
+
+
+@pytest.mark.parametrize(
+    ("word", "suggested"),
+    [
+        ("scale", "confidence_scale"),  # a part of one name, though "share" has more letters in common
+        ("etta", "eta"),
+        ("shares", "share"),
+        ("confidence", "confidence"),  # a part of two names
+        ("e", None),
+        ("colour", None),
+    ],
+)
+def test_the_closest_name_is_suggested(word: str, suggested: str | None) -> None:
+    names = ["eta", "share", "confidence", "confidence_scale"]
+    assert meant(word, names) == ("" if suggested is None else f"; did you mean {suggested}?")

@@ -425,8 +425,8 @@ def test_the_squared_worst_case_in_cvxpy() -> None:
         (lambda q, loss: cp.sqrt(q @ loss), "of curvature CONCAVE; expected an expression that DCP proves convex in q"),
         (lambda q, loss: q @ cp.multiply(q, loss), "of curvature UNKNOWN; expected an expression that DCP proves"),
         (lambda q, loss: cp.square(q @ (loss - 0.5) - 1.0) - cp.square(q @ loss), "DCP proves convex"),
-        (cp.multiply, "expected a scalar expression"),
-        (lambda q, loss: 1.0, "1.0; expected a scalar expression"),
+        (cp.multiply, "expected a scalar CVXPY expression"),
+        (lambda q, loss: 1.0, "1.0; expected a scalar CVXPY expression"),
         (lambda q, loss: q @ loss + cp.Variable(), "with other variables; expected an expression in q and the loss"),
     ],
 )
@@ -504,7 +504,7 @@ def test_a_skeleton_is_a_skeleton(criterion: object) -> None:
 @pytest.mark.parametrize("criterion", [c for c in BUILT_IN if c != am.WorstCase()], ids=repr)
 def test_several_losses_are_for_the_worst_case_only(criterion: am.Criterion) -> None:
     for question in (criterion.value, criterion.subgradient):
-        with pytest.raises(am.InputError, match="2 losses at once; expected one: only WorstCase takes several"):
+        with pytest.raises(am.InputError, match="2 losses at once; expected one: only WorstCase accepts several"):
             question(FORK, Q, np.ones((4, 2)))
 
 
@@ -518,7 +518,7 @@ def test_several_losses_are_for_the_worst_case_only(criterion: am.Criterion) -> 
         (lambda: am.Risk(0.5, np.inf), "c: inf"),
         (lambda: am.Risk(0.5, "2"), "c: '2'"),
         (lambda: am.Risk(0.5, 2.0, reading="paper"), "reading: 'paper'; expected 'definition' or 'lemma'"),
-        (lambda: am.Risk(0.5, 2000.0).lipschitz(FORK), r"Risk\(.*L = 2, which is no float; expected a smaller c"),
+        (lambda: am.Risk(0.5, 2000.0).lipschitz(FORK), r"Risk\(.*overflows at L = 2; expected a smaller c"),
         (lambda: am.FunctionCriterion(value=1, subgradient=squared_slope, lipschitz=1.0), "value: 1; expected a func"),
         (lambda: am.FunctionCriterion(value=squared, subgradient=None, lipschitz=1.0), "subgradient: None"),
         (lambda: am.FunctionCriterion(value=squared, subgradient=squared_slope, lipschitz=-1.0), "lipschitz: -1.0"),
@@ -617,9 +617,9 @@ BUGS = {
     "lipschitz just too small": ({"lipschitz": lambda s, sk: 1.999 * sk.num_layers}, SMALL),
     "no lipschitz": ({"lipschitz": lambda s, sk: None}, "lipschitz is a number"),
     "infinite lipschitz": ({"lipschitz": lambda s, sk: np.inf}, "lipschitz is a number"),
-    "changes q": ({"value": scribble_q}, "q and the loss are left alone.*q was changed"),
-    "changes the loss": ({"subgradient": scribble_loss}, "q and the loss are left alone.*the loss was changed"),
-    "not deterministic": ({"value": forgetful()}, "the same question has the same answer"),
+    "changes q": ({"value": scribble_q}, "q and the loss are not modified.*q was changed"),
+    "changes the loss": ({"subgradient": scribble_loss}, "q and the loss are not modified.*the loss was changed"),
+    "not deterministic": ({"value": forgetful()}, "results are reproducible"),
     "concave": (
         {
             "value": lambda s, sk, q, loss: float(-((q @ loss) ** 2)),
@@ -636,7 +636,7 @@ BUGS = {
     ),
     "column for a subgradient": ({"subgradient": lambda s, sk, q, loss: loss[:, None]}, r"vector over.*\(3, 1\)"),
     "infinite subgradient": ({"subgradient": lambda s, sk, q, loss: loss + np.inf}, "the subgradient is finite.*inf"),
-    "another's terms": ({"terms": am.TotalLoss().terms}, "the terms are the criterion"),
+    "another's terms": ({"terms": am.TotalLoss().terms}, "the terms match the criterion"),
     "no table for terms": ({"terms": np.ones((1, 3))}, "terms are rows"),
 }
 

@@ -261,7 +261,7 @@ def test_files_are_sent_and_a_run_that_fails_does_not_stop_the_others(cluster, t
     assert run_experiment(spec, "local").good
     summary = run_experiment(spec, "ray", engine=spoiling)
     assert (summary.finished, len(summary.failed)) == (2, 2)
-    assert all("a file that was changed" in why for why in summary.failed.values())
+    assert all("changed since the spec was read" in why for why in summary.failed.values())
     for run in runs_of(spec):
         folder, failed = Store("ray").folder(run), run.losses.file == "spoilt.csv"
         assert (folder / TRACEBACK).exists() == failed

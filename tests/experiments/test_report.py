@@ -95,7 +95,7 @@ def test_a_learner_is_switched_off_and_on_by_keyboard(opened: Any) -> None:
     for box in (boxes[0], boxes[2]):
         box.send_keys(" ")
     assert all_of(opened, ".curve") == []
-    assert "No learner" in opened.find_element("id", "caption").text
+    assert "No selected learner" in opened.find_element("id", "caption").text
     boxes[1].send_keys(" ")
     assert [one.get_attribute("data-learner") for one in all_of(opened, ".curve")] == ["1"]
     assert opened.get_log("browser") == []
@@ -259,7 +259,7 @@ def test_the_report_goes_into_the_store_unless_said(tmp_path: Path) -> None:
     root = make_store(tmp_path / "one", small_spec(seeds=1, horizons=[10]))
     assert write_report(root) == root / "report.html"
     text = (root / "report.html").read_text()
-    assert "With one seed nothing can be said" in text
+    assert "One seed cannot show" in text
     with pytest.raises(InputError, match="no such folder"):
         write_report(tmp_path / "none")
 
@@ -286,11 +286,11 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     level = [float(i) for i in range(12)]
     _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
     assert text.startswith("b paid the least: 55.5 on average over 12 seeds (95% interval")
-    assert "That is 50 (47.4%) less than a, which is next (interval 50 to 50), and less on 12 of 12 seeds." in text
-    assert "ahead of every other learner" in text
+    assert "That is 50 (47.4%) less than a, the next (interval 50 to 50), and less on 12 of 12 seeds." in text
+    assert "lead over every other learner" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
-    assert "These 12 seeds cannot tell it from b." in text
+    assert "12 seeds are too few to tell it from b." in text
 
 
 def test_many_settings_unfold(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
     _, ((_, text),) = findings(results, results.table(), 0.95)
     assert text.startswith("b paid the least: 15 on average over 2 seeds")
     assert "That is 5 (25.0%) less than a" in text
-    assert text.endswith("Only the 2 seeds that all learners have finished count here.")
+    assert text.endswith("This counts only the 2 seeds that all learners have finished.")
 
 
 @in_browser
@@ -328,7 +328,7 @@ def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> No
         _, ((_, said),) = findings(results, table, 0.95)
         return said
 
-    assert "is proven to within 2 only: by so much regrets may be larger." in text(2e-3)
+    assert "is only proven to within 2, so regrets may be larger by that much." in text(2e-3)
     assert "proven" not in text(1e-4)
 
 
@@ -362,11 +362,11 @@ def test_the_best_are_told_apart_whatever_the_worst_pays(browser: Any, mixed: Pa
     assert all(box[0] <= end <= box[0] + box[1] for end in ends[:2])
     assert ends[-1] < box[0]
     caption = browser.find_element("id", "caption").text
-    assert "Above the picture at the end" in caption
+    assert "Outside the picture at the end" in caption
     assert results.labels[order[-1]] in caption
     browser.find_element("id", "all").click()
     assert all(box[0] <= float(shape(browser, i).split()[-1]) <= box[0] + box[1] for i in order)
-    assert "Above the picture" not in browser.find_element("id", "caption").text
+    assert "Outside the picture" not in browser.find_element("id", "caption").text
 
 
 @in_browser
@@ -416,12 +416,12 @@ def test_the_weights_that_are_drawn_are_the_means(mixed: Path) -> None:
         values = curves[f"weight_{name}"].to_numpy().reshape(3, -1)
         np.testing.assert_allclose(layers[name], values.mean(axis=0))
     text = report(am.Results(mixed))
-    assert "Whom the mixture follows" in text
+    assert "Which experts the mixture follows" in text
     assert "SelfTuning: switching losses, 400 episodes, mean over 3 seeds" in text
 
 
 def test_without_a_mixture_there_are_no_weights(store: Path) -> None:
-    assert "Whom the mixture follows" not in report(am.Results(store))
+    assert "Which experts the mixture follows" not in report(am.Results(store))
 
 
 @in_browser
@@ -493,4 +493,4 @@ def test_stores_from_before_there_were_units_are_read(mixed: Path, tmp_path: Pat
         pl.read_parquet(curve).drop(cs.starts_with("weight_")).write_parquet(curve)
     now, then = am.Results(mixed), am.Results(old)
     assert then.table().equals(now.table())
-    assert "Whom the mixture follows" not in report(then)
+    assert "Which experts the mixture follows" not in report(then)

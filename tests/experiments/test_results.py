@@ -185,7 +185,7 @@ def test_nothing_finished_gives_empty_frames(store: Path, tmp_path: Path) -> Non
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for path, message in (("none", "no such folder"), ("file", "no folder"), (".", "without experiment.json")):
+    for path, message in (("none", "no such folder"), ("file", "not a folder"), (".", "without experiment.json")):
         with pytest.raises(am.InputError, match=message):
             am.Results(tmp_path / path)
     for text in ("{", "[]", "{}", '{"name": "a", "spec": {}, "runs": [{}]}', "\x00"):
@@ -222,7 +222,7 @@ def test_curves_cut_short_and_odd_manifests_are_named(store: Path, tmp_path: Pat
     for less in (frame[:-1], frame[2:], frame.clear(), frame.with_columns(loss=pl.lit("text"))):
         less.write_parquet(curve)
         manifest.write_bytes(whole)
-        with pytest.raises(am.InputError, match=r"curve\.parquet: a file that does not have its checksum"):
+        with pytest.raises(am.InputError, match=r"curve\.parquet: the checksum does not match"):
             _ = am.Results(copy).runs
         unsealed(manifest)
         with pytest.raises(am.InputError, match=r"curve\.parquet|curves with loss of type String"):

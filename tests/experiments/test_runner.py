@@ -31,7 +31,7 @@ from advmdp.experiments.catalogue import TABLES as TABLES_OF_KINDS
 from advmdp.experiments.engines import local as engines
 from advmdp.experiments.engines.local import THREADS, Event, Player, Task, play_task, processes
 from advmdp.experiments.runner import _bars, estimate, run_experiment
-from advmdp.experiments.runs import runs_of
+from advmdp.experiments.runs import flow_frame, runs_of
 from advmdp.experiments.spec import PARTS, checked_spec, read_spec
 from advmdp.experiments.store import Store, lock
 from advmdp.learners.registry import LEARNERS
@@ -81,6 +81,15 @@ def test_a_store_holds_what_play_gives(played: tuple[Path, Path]) -> None:
         assert manifest["versions"]["numpy"] == np.__version__
 
 
+def test_flows_keep_the_names_of_the_world() -> None:
+    mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), 5)
+    assert flow_frame(game)["name"].to_list() == ["home/bus/work", "home/walk/work"]
+    plain = am.MDP.random([1, 2, 1], 2, seed=0)
+    game = am.play(plain, am.losses.Stochastic(plain.skeleton), am.Uniform(plain.skeleton), 5)
+    assert "name" not in flow_frame(game).columns
+
+
 @pytest.mark.slow
 def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, Path], tmp_path: Path) -> None:
     path, _ = played
@@ -88,7 +97,7 @@ def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, 
     spec = read_spec(path)
     run_experiment(spec, out)
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")}
-    with pytest.raises(am.InputError, match="an experiment is there already; expected another folder, or --resume"):
+    with pytest.raises(am.InputError, match="it already holds an experiment; expected another folder, or --resume"):
         run_experiment(spec, out)
     again = run_experiment(spec, out, resume=True)
     assert (again.finished, again.kept) == (0, 6)
@@ -222,7 +231,7 @@ def test_a_run_that_takes_two_processes_with_it_has_failed(tmp_path: Path) -> No
                 victim.join()
                 killed += 1
     assert killed == said.count("begun") == 2
-    assert event == Event(0, "failed", why="its process died 2 times, the last time by SIGKILL")
+    assert event == Event(0, "failed", why="its process died 2 times, the last time with SIGKILL")
     assert (folder / "traceback.txt").read_text() == f"{event.why}\n"
 
 
@@ -293,7 +302,7 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
     assert done.exit_code == 1
     assert done.stderr.count("failed: ") == 6
     assert "6 runs played" in done.stderr
-    assert "has changed since the spec was read" in done.stderr.replace("\n", " ")
+    assert "changed since the spec was read" in done.stderr.replace("\n", " ")
     for run in runs_of(spec):
         expected = "failed" if run.losses.kind == "replay" else "finished"
         assert Store(out).state(run) == expected
@@ -375,7 +384,7 @@ def test_a_world_that_does_not_fit_into_memory_is_told_by_its_place(
 
     monkeypatch.setattr(am.MDP, "random", too_large)
     table = TABLES | {"worlds": [{"kind": "random", "layers": [1, 77, 1], "actions": 2}]}
-    with pytest.raises(am.InputError, match="spec.toml, worlds.0: more than fits into memory; expected a smaller"):
+    with pytest.raises(am.InputError, match="spec.toml, worlds.0: too large for memory; expected a smaller"):
         run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
@@ -383,7 +392,7 @@ def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) 
     recorded(tmp_path, 300)
     spec = read_spec(spec_file(tmp_path, FAILING))
     recorded(tmp_path, 301)
-    with pytest.raises(am.InputError, match="a file that has changed since the spec was read"):
+    with pytest.raises(am.InputError, match="changed since the spec was read"):
         run_experiment(spec, tmp_path / "out")
 
 

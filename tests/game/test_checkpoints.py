@@ -20,7 +20,7 @@ def test_no_bit_of_a_checkpoint_can_be_flipped_unseen(tmp_path: Path) -> None:
     am.play(world, losses, am.Uniform(world.skeleton), 2, checkpoint=path)
     assert set(flipped(path, lambda: read_archive(path, checkpoint.KIND, checkpoint.VERSION))) == {"refused"}
     spoil(path, 200)
-    with pytest.raises(am.CheckpointError, match="x.npz: .*checksum.*delete it to begin again"):
+    with pytest.raises(am.CheckpointError, match="x.npz: .*checksum.*delete it to start again"):
         am.play(world, losses, am.Uniform(world.skeleton), 4, checkpoint=path)
 
 
@@ -54,7 +54,7 @@ def test_a_checkpoint_that_version_1_wrote_goes_on_and_is_refused_to_other_games
     path = Path(copy(Path(__file__).with_name("version_1.npz"), tmp_path))
     losses, sk = am.losses.Switching(NAMED.skeleton, period=3), NAMED.skeleton
     other = am.UCOREPS(sk, horizon=60, criterion=am.Risk(0.4, 2.0))
-    with pytest.raises(am.CheckpointError, match="another learner and another criterion; .*delete it"):
+    with pytest.raises(am.CheckpointError, match="differs in learner and criterion; .*delete it"):
         am.play(NAMED, losses, other, 9, seed=1, checkpoint=path)
     learners = [am.UCOREPS(sk, horizon=60, criterion=am.Risk(0.5, 2.0)) for _ in range(2)]
     game = am.play(NAMED, losses, learners[0], 9, seed=1, checkpoint=path)

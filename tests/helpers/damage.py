@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from io import BytesIO
@@ -171,3 +172,30 @@ def odd_frame(content: bytes, rng: np.random.Generator) -> bytes:
     frame = frame.with_columns(odd[rng.integers(len(odd))].alias(name)) if rng.random() < 0.8 else frame.drop(name)
     frame.write_parquet(out)
     return out.getvalue()
+
+
+ODD_WORDS = (
+    "", "nan", "inf", "-inf", "-1", "0", "1e308", "1e999", "1e-320", "0.5", "9" * 30, "99999999999", "1_000", "0x1f",
+    "x", '"', "\x00", "é", "１", "~", "<", ":", ";", ",", "true", "None", "1e3", "2.0", "+1", "--1",
+)  # fmt: skip
+"""What may stand where a word or a number was, in a file of text."""
+
+
+def odd_text(content: bytes, rng: np.random.Generator) -> bytes:
+    """A word, cell or line that is odd, doubled, missing, or in another's place; or another encoding."""
+    text = content.decode()
+    words = [(m.start(), m.end()) for m in re.finditer(r"[^\s,;:|]+", text)]
+    lines, kind = text.splitlines(keepends=True), int(rng.integers(8))
+    first, second = (int(rng.integers(len(lines))) for _ in range(2))
+    if kind <= 3:
+        start, end = words[rng.integers(len(words))]
+        return (text[:start] + ODD_WORDS[rng.integers(len(ODD_WORDS))] + text[end:]).encode()
+    if kind == 4:
+        del lines[first]
+    elif kind == 5:
+        lines.insert(second, lines[first])
+    elif kind == 6:
+        lines[first], lines[second] = lines[second], lines[first]
+    else:
+        return text.encode(["utf-16", "utf-8-sig", "latin-1", "utf-32"][rng.integers(4)], errors="replace")
+    return "".join(lines).encode()

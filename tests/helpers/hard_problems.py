@@ -14,6 +14,7 @@ r = (1 - s) q + s / n on a layer of n entries, for two small s. The smallest of 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +34,8 @@ SHAPES = {
 KINDS = ("ball", "box", "point")
 WEIGHTS = ("smooth", "ties", "levels", "far", "huge", "offset")
 RADII = (0.0, 1e-16, 1e-12, 1e-6, 0.1, 0.5, 1.5, 2.0 - 1e-13, 2.0, np.inf)
+VISITS = (0, 1, 2, 3, 4, 6, 10, 100)
+"""How often a pair may have been visited whose row is made of counts, and so of multiples of 1/n; 0: it is not."""
 FORBIDDEN = 1e30
 """The cost of a forbidden entry in the dynamic programme; any real cost is far below."""
 ROUNDING = 1e-15
@@ -111,7 +114,17 @@ def draw_weights(sk: am.Skeleton, kind: str, count: int, rng: np.random.Generato
 
 
 def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator) -> Array:
-    """Distributions with tiny entries (gamma 0.01), even ones, and ones with a single successor."""
+    """Distributions with tiny entries (gamma 0.01), even ones, ones with a single successor; a third as counts give."""
+    rows = draw_smooth_rows(sk, count, rng)
+    visits = rng.choice(VISITS, (count, sk.num_pairs)) * (rng.random((count, 1)) < 1 / 3)
+    for p, (a, b) in enumerate(pairwise(sk.transition_ptr.tolist())):
+        n = visits[:, p]
+        rows[n > 0, a:b] = rng.multinomial(n, rows[:, a:b])[n > 0] / n[n > 0, None]
+    return rows
+
+
+def draw_smooth_rows(sk: am.Skeleton, count: int, rng: np.random.Generator) -> Array:
+    """Rows whose entries are no multiples of anything."""
     concentration = rng.choice([0.01, 0.1, 1.0], (count, sk.num_pairs))
     mass = rng.gamma(np.repeat(concentration, np.diff(sk.transition_ptr), axis=1)) + 1e-320
     totals = np.add.reduceat(mass, sk.transition_ptr[:-1], axis=1)

@@ -163,7 +163,7 @@ def test_a_criterion_without_a_repr_is_known_again(tmp_path: Path) -> None:
     for wrong in (Budget(0.4, many), Budget(0.5, other), Budget(0.5), am.Risk(0.5, 2.0)):
         with pytest.raises(am.InputError, match="criterion"):
             am.load_learner(path, criterion=wrong)
-        with pytest.raises(am.CheckpointError, match="another learner and another criterion"):
+        with pytest.raises(am.CheckpointError, match="differs in learner and criterion"):
             game(60, wrong, checkpoint=checkpoint)
     assert game(60, Budget(0.5, many.copy()), checkpoint=checkpoint).curve.equals(whole.curve)
 

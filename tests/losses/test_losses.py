@@ -346,7 +346,7 @@ def test_broken_files_are_errors(tmp_path: Path) -> None:
 
 def test_the_end_of_a_recording_is_an_error() -> None:
     sequence = am.losses.Replay(SK, np.zeros((4, N)))
-    with pytest.raises(am.InputError, match="up to 4"):
+    with pytest.raises(am.InputError, match="stop <= 4"):
         sequence.at(4)
     with pytest.raises(am.InputError, match="rescale"):
         am.losses.Replay(SK, np.zeros((4, N)), rescale=(1.0, 1.0))

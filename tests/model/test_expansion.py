@@ -161,3 +161,15 @@ def test_a_policy_must_be_a_distribution_where_it_counts() -> None:
         e.policy(np.full((2, 2), 0.9))
     with pytest.raises(am.InputError, match="not finite"):
         e.losses(np.full((2, 2, 2), np.nan))
+
+
+def test_names_of_actions_are_kept_and_what_was_added_is_waiting() -> None:
+    transition = np.zeros((2, 2, 2))
+    transition[0, 0, 0] = transition[0, 1, 1] = 1.0  # the second state is terminal
+    expansion = am.time_expand(transition, 3, state_names=["here", "there"], action_names=["stay", "go"])
+    sk = expansion.mdp.skeleton
+    assert sk.transition_label(sk.transition("here@0", "go", "there@1")) == "here@0/go/there@1"
+    assert sk.pair("there@1", "wait") >= 0
+    assert {sk.action_names[p] for p in np.flatnonzero(expansion.pair_action == -1)} == {"wait"}
+    with pytest.raises(am.InputError, match="action_names: 1 names; expected 2"):
+        am.time_expand(transition, 3, action_names=["stay"])

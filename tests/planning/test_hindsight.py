@@ -11,9 +11,11 @@ import scipy.optimize
 import scipy.sparse
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 import advmdp as am
-from advmdp.planning.hindsight import Comparator, Played, comparator, comparators, total_comparator
+from advmdp.planning.hindsight import Comparator, Played, comparator, comparators, quadratic, total_comparator
+from advmdp.planning.hindsight.quadratic import _least_in_hull as least_in_hull
 from tests.helpers.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.helpers.strategies import build_mdp, mdps, random_policy
 
@@ -317,11 +319,11 @@ def test_bounds_hold_where_the_linear_program_fails(monkeypatch: pytest.MonkeyPa
     ("change", "message"),
     [
         ({"mdp": SMALL.skeleton}, "mdp: a Skeleton; expected an MDP"),
-        ({"losses": 3}, "losses: a int; expected something with a method block"),
+        ({"losses": 3}, "losses: a int; expected an object with a method block"),
         ({"criterion": "risk"}, "criterion: a str; expected a Criterion"),
         ({"episodes": []}, "episodes: .*; expected"),
-        ({"episodes": [0, 3]}, r"episodes: \[0, 3\]; expected numbers from 1 on that ascend"),
-        ({"episodes": [3, 3]}, r"episodes: \[3, 3\]; expected numbers from 1 on that ascend"),
+        ({"episodes": [0, 3]}, r"episodes: \[0, 3\]; expected ascending numbers, 1 or more"),
+        ({"episodes": [3, 3]}, r"episodes: \[3, 3\]; expected ascending numbers, 1 or more"),
         ({"episodes": [2.5]}, "episodes: .*; expected whole numbers"),
         ({"gap": 0.0}, "gap: 0.0; expected a number above 0"),
         ({"gap": float("nan")}, "gap: nan; expected a number above 0"),
@@ -339,6 +341,23 @@ def test_what_cannot_be_used_is_said(change: dict, message: str) -> None:
     given = {"mdp": SMALL, "losses": Rows(np.zeros((5, 16))), "criterion": am.TotalLoss(), "episodes": [5], **change}
     with pytest.raises(am.InputError, match=message):
         comparators(**given)
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-9, 1e9, 1e15])
+def test_units_do_not_change_the_least_point_of_a_hull(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    atoms, slope, start = rng.normal(size=(6, 20)), rng.normal(size=20), np.full(6, 1.0 / 6.0)
+    b, Q = atoms @ slope, atoms @ atoms.T
+    assert_allclose(least_in_hull(unit * b, unit * Q, start), least_in_hull(b, Q, start), atol=1e-9)
+
+
+def test_losses_of_large_units_need_no_more_atoms_than_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    monkeypatch.setattr(quadratic, "_least_in_hull", lambda b, Q, w: sizes.append(len(b)) or least_in_hull(b, Q, w))
+    mdp = am.MDP.random(layers=[1, *[3] * 11, 1], actions=2, seed=3)
+    best = comparator(mdp, am.losses.Switching(mdp.skeleton, period=7, seed=1), am.Risk(0.5, 10.0), 100)
+    assert best.gap <= 1e-4
+    assert max(sizes) <= mdp.skeleton.num_pairs
 
 
 def test_one_horizon_is_a_number() -> None:

@@ -3,12 +3,15 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import linprog
 
 import advmdp as am
 from tests.helpers.instances import NARROW, problem
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, rows_of, summing
-from tests.helpers.strategies import random_policy
+from tests.helpers.strategies import played, random_policy
 
 CASES = [(kind, shape, seed) for kind in ("l1", "box", "point") for shape in NARROW for seed in range(3)]
 
@@ -130,3 +133,41 @@ def test_the_order_in_which_successors_are_listed_does_not_matter() -> None:
     policy = random_policy(sk, rng)
     straight = am.upper_occupancy(sk, policy, am.Box(low, high))
     assert_allclose(am.upper_occupancy(other, policy, am.Box(low[shuffled], high[shuffled])), straight, rtol=1e-12)
+
+
+@settings(max_examples=40)
+@given(played(max_width=3, max_steps=3, max_actions=2), st.integers(0, 2**32 - 1), st.booleans())
+def test_the_interval_of_a_policy_is_that_of_linear_programs(
+    case: tuple[am.MDP, np.ndarray, np.ndarray], seed: int, box: bool
+) -> None:
+    """State by state from the end: each row is the worst or the best of its set, by a linear program of its own."""
+    mdp, policy, loss = case
+    sk, rng = mdp.skeleton, np.random.default_rng(seed)
+    radius = rng.uniform(0.0, 2.2, sk.num_pairs)
+    width = rng.uniform(0.0, 0.5, sk.num_transitions)
+    lower, upper = np.maximum(0.0, mdp.transition - width), np.minimum(1.0, mdp.transition + width)
+    row_set = am.Box(lower, upper) if box else am.L1Ball(mdp.transition, radius)
+    found = am.policy_interval(sk, policy, loss, row_set)
+    for sign, values in zip((1.0, -1.0), found, strict=True):
+        state = np.zeros(sk.num_states)
+        for x in range(sk.num_states - 2, -1, -1):
+            for p in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
+                row = slice(sk.transition_ptr[p], sk.transition_ptr[p + 1])
+                key = loss[row] + state[sk.successor[row]]
+                n, center = len(key), mdp.transition[row]
+                if box:
+                    within = list(zip(lower[row], upper[row], strict=True))
+                    best = linprog(sign * key, A_eq=np.ones((1, n)), b_eq=[1.0], bounds=within)
+                else:  # |p - center| <= d with sum d <= radius
+                    eye = np.eye(n)
+                    A = np.block([[eye, -eye], [-eye, -eye], [np.zeros((1, n)), np.ones((1, n))]])
+                    b = np.concatenate([center, -center, [radius[p]]])
+                    cost, total = np.concatenate([sign * key, np.zeros(n)]), np.concatenate([np.ones(n), np.zeros(n)])
+                    best = linprog(cost, A_ub=A, b_ub=b, A_eq=total[None], b_eq=[1.0])
+                assert best.status == 0
+                assert values.pair[p] == pytest.approx(sign * best.fun, abs=1e-7)
+            pairs = slice(sk.pair_ptr[x], sk.pair_ptr[x + 1])
+            state[x] = policy[pairs] @ values.pair[pairs]
+            assert values.state[x] == pytest.approx(state[x], abs=1e-12)
+    exact = am.policy_values(mdp, policy, loss).state[0]
+    assert found[0].state[0] - 1e-9 <= exact <= found[1].state[0] + 1e-9

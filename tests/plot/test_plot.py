@@ -80,7 +80,7 @@ def test_many_layers_have_whole_ticks() -> None:
 
 def test_flow_refuses_what_is_no_picture() -> None:
     sk = am.Skeleton.dense([1, 400, 600, 1], 1)
-    with pytest.raises(am.InputError, match="to be a picture"):
+    with pytest.raises(am.InputError, match="for a readable picture"):
         am.plot.flow(sk, np.ones(sk.num_transitions))
 
 
@@ -177,7 +177,7 @@ def test_paid_is_measured_from_the_learner_that_paid_least(results: am.Results) 
 
 def test_paid_of_an_episode_is_the_mean_so_far(results: am.Results) -> None:
     ax = am.plot.paid(results, each=True)
-    assert ax.get_ylabel() == "loss paid an episode, so far"
+    assert ax.get_ylabel() == "loss paid per episode so far"
     curves = results.only(label="narrow").curves
     each = (curves["loss"] / curves["episode"]).to_numpy().reshape(4, -1).mean(axis=0)
     np.testing.assert_allclose(ax.lines[1].get_ydata(), each)

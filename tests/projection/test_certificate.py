@@ -365,3 +365,12 @@ def test_the_same_problem_has_the_same_bits_wherever_its_arrays_lie(kind, thread
         r = am.Projector(case.skeleton, threads=threads).project(case.log_weights.copy(), case.rows)
         found.add((r.q.tobytes(), r.log_q.tobytes(), r.policy.tobytes(), r.beta.tobytes()))
     assert len(found) == 1
+
+
+def test_verify_finds_the_best_multiplier_of_a_box_whose_bounds_nearly_touch():
+    """One row: an entry between 1 - 4.8e-13 and 1, and one of at most 7.2e-16 that is worth 1e7."""
+    sk = am.Skeleton.dense([1, 2, 1], [1, 1])
+    rows = am.Box([0.9999999999995205, 0.0, 0.0, 0.0], [1.0, 7.20354243221927e-16, 1.0, 1.0])
+    check = am.project(sk, [0.0, 0.0, 0.0, 1e7], rows).verify()
+    assert check.gap <= 1e-9
+    assert check.holds()

@@ -18,8 +18,9 @@ import polars as pl
 import pytest
 
 import advmdp as am
-from advmdp.scenarios.congestion import CongestionGame, Course, LinkDelays, congestion_game
+from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion.assignment import AssignmentError, assignment, least_peak
+from advmdp.scenarios.congestion.delays import QueueDelays
 from advmdp.scenarios.congestion.report import congestion_report, sentences, write_congestion_report
 from advmdp.scenarios.congestion.routers import DelayRouting, Fixed, shortest_by_hops, standard_routers
 from advmdp.scenarios.network.routing import LOST
@@ -27,6 +28,7 @@ from tests.helpers import ROOT
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
 
 EXAMPLE = ROOT / "examples" / "congestion.py"
+TUNED = "UC-O-REPS, tuned by hand"
 HTML = "<b>Bonn & co</b>"
 DEMANDS = {"west": {"east": 10.0, "south": 4.0}, "east": {"west": 6.0}, HTML: {"south": 3.0}}
 
@@ -194,7 +196,7 @@ def test_the_whole_is_its_commodities_side_by_side(game: CongestionGame) -> None
 
 
 def test_delays_are_convex_with_the_derivative_that_is_said() -> None:
-    delays = LinkDelays(np.array([2.0]), np.array([10.0]), 0.5, 100.0)
+    delays = QueueDelays(np.array([10.0]), 100.0, "ms", np.array([2.0]), 0.5)
     assert delays.convex(np.array([5.0])) == pytest.approx(2.0 + 0.5 * 1.0)
     flows = np.linspace(0.0, 40.0, 4001)
     values = np.array([delays.convex(np.array([f]))[0] for f in flows])
@@ -332,28 +334,30 @@ def test_the_references_bound_the_methods(course: Course) -> None:
     assert rows["optimum"]["full"] == 0.0
 
 
-def test_uc_o_reps_settles_where_measuring_flaps() -> None:
+def test_learners_settle_where_measuring_flaps() -> None:
     game = congestion_game("sndlib/polska", pairs=25)
     episodes = 120
-    routers = {name: router for name, router in standard_routers(game, episodes).items() if "theory" not in name}
-    rows = {row["method"]: row for row in game.play(routers, episodes, seed=1).table().iter_rows(named=True)}
-    ours, last, even = (rows[name] for name in ("UC-O-REPS", "shortest, last delay", "equilibrium"))
-    assert ours["changed"] < 0.02
+    course = game.play(standard_routers(game, episodes), episodes, seed=1)
+    rows = {row["method"]: row for row in course.table().iter_rows(named=True)}
+    last, even = (rows[name] for name in ("shortest, last delay", "equilibrium"))
     assert last["changed"] > 0.5
-    assert ours["delay"] < 1.15 * even["delay"]
-    assert ours["delay"] < min(rows[name]["delay"] for name in rows if name.startswith(("shortest", "Follow")))
-    assert last["delay"] > 3.0 * ours["delay"]
+    for name in ("SelfTuning", "UC-O-REPS, adaptive step", TUNED):
+        ours = rows[name]
+        assert ours["changed"] < 0.02
+        assert ours["delay"] < 1.15 * even["delay"]
+        assert ours["delay"] < min(rows[name]["delay"] for name in rows if name.startswith("shortest"))
+        assert last["delay"] > 3.0 * ours["delay"]
 
 
 def test_the_same_seed_gives_the_same_bytes(course: Course) -> None:
-    names = ("UC-O-REPS", "shortest, last delay", "optimum")
+    names = (TUNED, "shortest, last delay", "optimum")
     again = congestion_game(diamond(), deflection=0.1)
     routers = standard_routers(again, 40)
     twice = again.play({name: routers[name] for name in names}, 40, seed=3)
     assert twice.frame.equals(course.frame.filter(pl.col("method").is_in(names)))
     assert twice.p99 == {name: course.p99[name] for name in names}
-    other = again.play({"UC-O-REPS": standard_routers(again, 40)["UC-O-REPS"]}, 40, seed=4)
-    assert not other.frame.equals(course.frame.filter(method="UC-O-REPS"))
+    other = again.play({TUNED: standard_routers(again, 40)[TUNED]}, 40, seed=4)
+    assert not other.frame.equals(course.frame.filter(method=TUNED))
     routers = standard_routers(again, 40)
     assert congestion_report(again.play({name: routers[name] for name in names}, 40, seed=3)) == congestion_report(
         twice
@@ -547,7 +551,7 @@ def test_the_slider_moves_the_picture_by_keyboard(opened: Any, course: Course) -
 def test_another_method_is_another_picture(opened: Any, course: Course) -> None:
     from selenium.webdriver.support.ui import Select
 
-    for name in ("shortest, hops", "optimum", "UC-O-REPS"):
+    for name in ("shortest, hops", "optimum", TUNED):
         Select(opened.find_element("id", "one")).select_by_visible_text(name)
         now = [float(w) for _, w in painted(opened, "one")]
         assert now == pytest.approx([float(w) for w in widths(course.use[name][19])], abs=0.036), name

@@ -22,7 +22,6 @@ from advmdp.scenarios.battery import best_schedule, generated_prices, prices_fro
 from advmdp.scenarios.comparing import OnTheMean, compare, shown
 from advmdp.scenarios.inventory import COSTS, costs_from_csv, generated_costs
 from advmdp.scenarios.rules import Recent, Smoothed, Told
-from tests.helpers.damage import damaged
 
 BOTH: list[tuple[str, dict[str, Any]]] = [
     ("battery", {}),
@@ -638,23 +637,6 @@ def test_missing_prices_are_filled_from_the_day_before_if_that_is_wanted(tmp_pat
         prices_from_csv(file, 2, fill=True)
     with pytest.raises(am.InputError, match="fill: 1; expected true or false"):
         prices_from_csv(file, 2, fill=1)
-
-
-@pytest.mark.parametrize("fill", [False, True])
-def test_damaged_files_of_prices_are_read_or_refused(tmp_path: Path, fill: bool) -> None:
-    rng, file = np.random.default_rng(5), tmp_path / "prices.csv"
-    lines = [f"{d},{h},{rng.pareto(1.2) * 30:.2f},{rng.normal(30, 9):.1f}" for d in range(6) for h in range(3)]
-    whole = "\n".join(["day,hour,north,south", *lines, ""]).encode()
-    read = 0
-    for _ in range(1000):
-        file.write_bytes(damaged(whole, rng))
-        try:
-            found = prices_from_csv(file, 3, fill=fill)
-        except am.InputError:
-            continue
-        read += 1
-        assert np.abs(found.values).max() <= 1.0
-    assert read > 10
 
 
 def test_prices_with_heavy_tails_persist_and_are_pure() -> None:

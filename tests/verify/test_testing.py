@@ -101,16 +101,16 @@ class Hasty(am.FollowLeader):
 @pytest.mark.parametrize(
     ("make", "statement"),
     [
-        (Stuck, "it counts its episodes"),
-        (Moody, "two that are told the same agree"),
-        (Forgetful, "saved and loaded it goes on as before"),
-        (Greedy, "what it is told is left alone"),
+        (Stuck, "update counts the episode"),
+        (Moody, "equal updates give equal learners"),
+        (Forgetful, "a saved and loaded learner continues as before"),
+        (Greedy, "update does not modify its arguments"),
         (Improper, "the policy is a distribution"),
         (Fickle, "the policy is the same each time"),
         (Dreamer, "q is an occupancy measure"),
         (lambda sk: Hypocrite(sk, horizon=60), "the policy is that of q"),
-        (Nameless, "its parameters make it again"),
-        (Hasty, "compiled blocks are episodes one by one"),
+        (Nameless, "its parameters reproduce it"),
+        (Hasty, "compiled blocks equal single episodes"),
     ],
 )
 def test_what_is_no_learner_is_caught(make, statement: str) -> None:

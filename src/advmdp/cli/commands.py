@@ -1,6 +1,6 @@
-"""The command line, thin: each command reads its options and calls the library.
+"""The commands of the command line: each reads its options and calls the library.
 
-Whoever asks for help waits for little more than this file: what a command needs is imported when it runs.
+To keep ``--help`` fast, a command imports what it needs only when it runs.
 """
 
 import argparse
@@ -19,26 +19,29 @@ if TYPE_CHECKING:
     from advmdp.experiments.engines.local import Engine
 
 ENGINES = ("local", "ray")
-"""Who plays the runs of an experiment."""
+"""Where the runs of an experiment can be played."""
 GROUPS = ("learners", "worlds", "scenarios", "losses", "criteria")
-"""What an experiment is made of."""
+"""The parts of an experiment."""
 SHELLS = ("bash", "zsh", "fish")
 
 
 def app(words: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of this process.  Its exit code; help and misuse raise ``SystemExit``."""
+    """Run the command line, by default that of this process; return the exit code.
+
+    Help and usage errors raise ``SystemExit``.
+    """
     try:
         try:
             return _run(sys.argv[1:] if words is None else list(words))
         finally:
-            gc.freeze()  # the process ends: half a second is saved if no one looks for garbage in all that was imported
+            gc.freeze()  # the process ends: skipping the last garbage collection saves half a second
             sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # no one reads on: advmdp list | head -1
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would try once more, and complain
+    except BrokenPipeError:  # the reader has stopped, as in: advmdp list | head -1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python flushes again and complains
         return 1
-    except (AdvMDPError, OSError) as error:  # errors of ours, or a file that may not be read: one line, no traceback
+    except (AdvMDPError, OSError) as error:  # our errors, or an unreadable file: one line, no traceback
         from rich.console import Console
         from rich.markup import escape
 
@@ -65,24 +68,24 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="advmdp",
         usage="advmdp [OPTIONS] COMMAND ...",
-        description="Learning to act when costs change arbitrarily and the dynamics are unknown.",
-        epilog="advmdp COMMAND --help shows the options of a command, and an example.",
+        description="Learn to act when costs keep changing and you do not know how the world responds.",
+        epilog="Run advmdp COMMAND --help for the options of a command and an example.",
     )
     parser.add_argument("--version", action="version", version=f"advmdp {__version__}", help="Show the version.")
     for option, what in (
-        ("--install-completion", "Teach your shell to complete words: bash, zsh or fish."),
-        ("--show-completion", "Show the script that teaches it."),
+        ("--install-completion", "Install tab completion for bash, zsh or fish."),
+        ("--show-completion", "Print the completion script."),
     ):
         parser.add_argument(
             option, action=_Completion, nargs="?", choices=SHELLS, metavar="SHELL", help=what, default=argparse.SUPPRESS
         )
-    for add in (_add_demo, _add_verify, _add_run, _add_report, _add_list):
+    for add in (_add_demo, _add_verify, _add_run, _add_report, _add_list, _add_doctor):
         add(parser)
     return parser
 
 
 class _Completion(argparse.Action):
-    """Installs or shows the script, for the shell that is named or else the user's, and ends."""
+    """Install or print the completion script for the given shell, by default the user's, and exit."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
@@ -91,7 +94,7 @@ class _Completion(argparse.Action):
 
         shell = values or completion.shell_of_user()
         if not shell:
-            raise argparse.ArgumentError(self, f"a shell that is not known; expected one of {', '.join(SHELLS)}")
+            raise argparse.ArgumentError(self, f"unknown shell; expected one of {', '.join(SHELLS)}")
         print(completion.SCRIPTS[shell] if option == "--show-completion" else completion.install(shell))
         parser.exit()
 
@@ -99,19 +102,21 @@ class _Completion(argparse.Action):
 def _add_demo(parser: Parser) -> None:
     command = parser.add_command("demo", demo, "[OPTIONS]", "advmdp demo --episodes 500 --seed 3 --out /tmp/look")
     add = command.add_argument
-    add("--episodes", type=at_least(1), default=1000, metavar="N", help="How many episodes each player plays.")
+    add(
+        "--episodes", type=at_least(1), default=1000, metavar="N", help="The number of episodes that each player plays."
+    )
     add(
         "--seed",
         type=at_least(0),
         default=0,
         metavar="N",
-        help="Fixes the world and the losses; same seed, same numbers.",
+        help="The seed of the world and the losses.",
     )
     add("--out", default="advmdp-demo", metavar="FOLDER", help="The folder for results and pages.")
 
 
 def demo(episodes: int, seed: int, out: str) -> bool:
-    """Show what is paid: routing on a real network, and learners on losses of every kind; tables, and a report."""
+    """Compare learners on a real network and on losses of every kind; print tables and write a report."""
     from pathlib import Path
 
     from rich.console import Console
@@ -124,14 +129,16 @@ def demo(episodes: int, seed: int, out: str) -> bool:
 def _add_verify(parser: Parser) -> None:
     command = parser.add_command("verify", verify, "[OPTIONS]", "advmdp verify --episodes 20000 --runs 200")
     add = command.add_argument
-    most = "T of Theorems 5.1 to 5.3; the most for other learners."
+    most = "The number of episodes for Theorems 5.1 to 5.3; a maximum for other learners."
     add("--episodes", type=at_least(5000), default=10**6, metavar="N", help=most)
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="How many runs a probability is measured on.")
+    add(
+        "--runs", type=at_least(1), default=1000, metavar="N", help="The number of runs to estimate a probability from."
+    )
     add("--seed", type=at_least(0), default=0, metavar="N", help="Fixes losses and trajectories; same seed, same rows.")
 
 
 def verify(episodes: int, runs: int, seed: int) -> bool:
-    """The paper's theorems and every learner's guarantee, each checked on live runs; exit code 1 if one fails."""
+    """Check the paper's theorems and every learner's guarantee on live runs; exit with 1 if one fails."""
     from rich.console import Console
 
     from advmdp.verify.paper import run
@@ -141,29 +148,29 @@ def verify(episodes: int, runs: int, seed: int) -> bool:
 
 def _add_run(parser: Parser) -> None:
     usage = "SPEC --out FOLDER [OPTIONS]"
-    example = "advmdp run spec.toml -o runs/first -j 2\nTo go on: advmdp run spec.toml -o runs/first --resume"
+    example = "advmdp run spec.toml -o runs/first -j 2\nTo continue: advmdp run spec.toml -o runs/first --resume"
     add = parser.add_command("run", run, usage, example).add_argument
-    add("spec", metavar="SPEC", help="The experiment, in TOML; 'advmdp list' names what it can be made of.")
+    add("spec", metavar="SPEC", help="The experiment, a TOML file; 'advmdp list' shows what it can contain.")
     add("-o", "--out", required=True, metavar="FOLDER", help="The folder for the results.")
     add(
         "-j", "--jobs", type=at_least(1), metavar="N",
-        help="How many runs at once: 1, or all that a cluster has cores for.",
+        help="The number of runs at once; 1 by default, on a cluster one for each core.",
     )  # fmt: skip
-    add("--resume", action="store_true", help="Keep what is finished, go on with the rest.")
+    add("--resume", action="store_true", help="Keep finished runs and continue with the others.")
     add(
         "--engine", choices=ENGINES, default="local", metavar="ENGINE",
-        help="Who plays: processes of this machine (local), or a Ray cluster (ray).",
+        help="Where to run: processes on this machine (local), or a Ray cluster (ray).",
     )  # fmt: skip
-    add("--address", help="Of the Ray cluster; a local one is started without it.")
-    add("--fail-fast", action="store_true", help="Stop at the first run that fails.")
-    add("--dry-run", action="store_true", help="Say what would run, how long, and how much disk.")
+    add("--address", help="The address of the Ray cluster; without it a local one is started.")
+    add("--fail-fast", action="store_true", help="Stop when the first run fails.")
+    add("--dry-run", action="store_true", help="Print what would run, with estimates of time and disk space.")
     add(
         "--checkpoint-every", type=at_least(0, float), default=20.0, metavar="SECONDS",
         help="Seconds between checkpoints of a run.",
     )  # fmt: skip
     add(
         "--allow-import", action="append", default=[], metavar="MODULE",
-        help="A module whose code the spec may name; it runs with your rights. As often as needed.",
+        help="Allow the spec to use code from this module, which runs with your rights. May be repeated.",
     )  # fmt: skip
 
 
@@ -171,13 +178,13 @@ def run(
     spec: str, out: str, jobs: int | None, resume: bool, engine: str, address: str | None, fail_fast: bool,
     dry_run: bool, checkpoint_every: float, allow_import: list[str],
 ) -> bool:  # fmt: skip
-    """Play an experiment: every learner in every world against all losses, for every horizon and seed."""
+    """Run an experiment: every learner in every world, for all losses, horizons and seeds."""
     from pathlib import Path
 
     from rich.console import Console
 
     if address is not None and engine != "ray":
-        raise InputError("--address", address, "--engine ray with it")
+        raise InputError("--address", address, "--engine ray as well")
     if dry_run:
         from advmdp.experiments import command
 
@@ -198,7 +205,7 @@ def run(
 
 @contextmanager
 def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Engine]":
-    """The engine; processes of this machine start before all else, and import the library while this one does."""
+    """Open the engine; local processes start first, so that they import the library while this process does."""
     if engine == "local":
         from advmdp.experiments.engines.local import processes
 
@@ -212,12 +219,12 @@ def _opened(engine: str, address: str | None, jobs: int | None) -> "Iterator[Eng
 
 def _add_report(parser: Parser) -> None:
     command = parser.add_command("report", report, "FOLDER [OPTIONS]", "advmdp report runs/first -o first.html")
-    command.add_argument("folder", metavar="FOLDER", help="The folder that 'advmdp run' filled.")
-    command.add_argument("-o", "--out", metavar="FILE", help="The file; report.html in the folder unless said.")
+    command.add_argument("folder", metavar="FOLDER", help="The folder that 'advmdp run' wrote.")
+    command.add_argument("-o", "--out", metavar="FILE", help="The file to write; report.html in the folder by default.")
 
 
 def report(folder: str, out: str | None) -> bool:
-    """One self-contained HTML file: who won and how sure that is, curves, flow, certificates, how to reproduce it."""
+    """Write the report of an experiment: one HTML file with the ranking, curves, and how to reproduce them."""
     from pathlib import Path
 
     from rich.console import Console
@@ -232,15 +239,28 @@ def report(folder: str, out: str | None) -> bool:
 
 def _add_list(parser: Parser) -> None:
     command = parser.add_command("list", list_, "[GROUP]", "advmdp list learners")
-    what = f"Of these only, with their parameters: {', '.join(GROUPS)}."
+    what = f"Show one group with its parameters: {', '.join(GROUPS)}."
     command.add_argument("what", nargs="?", choices=GROUPS, metavar="GROUP", help=what)
 
 
 def list_(what: str | None) -> bool:
-    """What an experiment can be made of, with one line each."""
+    """List learners, worlds, scenarios, losses and criteria, with one line each."""
     from rich.console import Console
 
     from advmdp.experiments import catalogue
 
     catalogue.show(what, Console())
     return True
+
+
+def _add_doctor(parser: Parser) -> None:
+    parser.add_command("doctor", doctor, "", "advmdp doctor && advmdp demo")
+
+
+def doctor() -> bool:
+    """Check this installation: what is missing, what is slow, and how to fix it; exit with 1 if it is broken."""
+    from rich.console import Console
+
+    from advmdp.cli.doctor import examine
+
+    return examine(Console())

@@ -1,8 +1,8 @@
-"""What a shell needs to complete words of the command line: a script that asks the program itself.
+"""Shell completion: scripts that ask the program itself for completions.
 
-On every press of the key the script runs the program with ``_ADVMDP_COMPLETE`` set, the line in ``COMP_WORDS`` (a word
-a line, or as one would type it) and in ``COMP_CWORD`` which of the words, counted from 0, is to be completed.  The
-program prints what that can become, a line each.  Where that is nothing the shell offers files.
+For each completion, the script runs the program with ``_ADVMDP_COMPLETE`` set, the command line in ``COMP_WORDS`` (one
+word per line, or as typed) and the index of the word to complete, counted from 0, in ``COMP_CWORD``.  The program
+prints the possible completions, one per line.  If there are none, the shell offers files.
 """
 
 import os
@@ -40,11 +40,11 @@ complete -c advmdp -a "(_advmdp_completion)"
 PROGRAM = "advmdp"
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 START = {"bash": ".bashrc", "zsh": ".zshrc"}
-"""What a shell reads when it starts; fish reads a whole folder of completions."""
+"""The file that a shell reads when it starts; fish reads a whole folder of completions."""
 
 
 def answer(parser: Parser, asked: Mapping[str, str]) -> None:
-    """Print what the word can become, for a script above."""
+    """Print the possible completions of the word, for one of the scripts above."""
     line, number = asked.get("COMP_WORDS", ""), int(asked.get("COMP_CWORD") or 0)
     words = line.split("\n") if "\n" in line else line.split(" ")
     for word in parser.candidates([*words[1:number], *(words[number : number + 1] or [""])]):
@@ -52,7 +52,7 @@ def answer(parser: Parser, asked: Mapping[str, str]) -> None:
 
 
 def install(shell: str) -> str:
-    """Put the script where the shell finds it, once; what to tell the user."""
+    """Put the script where the shell finds it; return a message for the user."""
     home = Path.home()
     if shell == "fish":
         script = home / ".config" / "fish" / "completions" / f"{PROGRAM}.fish"
@@ -62,11 +62,11 @@ def install(shell: str) -> str:
     script.write_text(SCRIPTS[shell])
     if shell in START:
         _add_line(home / START[shell], f"source {shlex.quote(str(script))}\n".encode())
-    return f"{shell} completes advmdp from its next start on, by {script}"
+    return f"installed {script}; start a new {shell} to use it"
 
 
 def _add_line(path: Path, line: bytes) -> None:
-    """At the end of the file, unless it is there already."""
+    """Append the line to the file, unless it is there already."""
     known = path.read_bytes() if path.exists() else b""
     if line not in known:
         with path.open("ab") as file:
@@ -74,6 +74,6 @@ def _add_line(path: Path, line: bytes) -> None:
 
 
 def shell_of_user() -> str:
-    """The name of the user's shell, or nothing if that is none of those known here."""
+    """The name of the user's shell, or "" if it is not supported."""
     name = os.path.basename(os.environ.get("SHELL", ""))
     return name if name in SCRIPTS else ""

@@ -1,9 +1,9 @@
-"""The demonstration: routing that does not flap on a real network, and losses of every kind, with what was paid.
+"""The demonstration: routing that does not flap on a real network, and what learners pay on five kinds of losses.
 
-1. Every demand of a network is a player, and links get slower as others use them. Whoever follows the last delay
-   flaps; SelfTuning settles near the equilibrium, untouched.
-2. Five kinds of losses, the same for all players: each simple rule fails somewhere, SelfTuning nowhere. It is an
-   experiment like any other: the same spec, store and report as ``advmdp run`` and ``advmdp report`` make.
+1. Every demand of a network is a player, and links get slower as others use them.  A player that follows the last
+   delay flaps; SelfTuning settles near the equilibrium without any tuning.
+2. Five kinds of losses, the same for all players.  Each simple rule fails on some of them, SelfTuning on none.  This is
+   an ordinary experiment, with the spec, store and report of ``advmdp run`` and ``advmdp report``.
 """
 
 import os
@@ -40,35 +40,35 @@ PLAYERS = {
 
 
 def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
-    """Play both parts into the folder ``out``; tables to ``console``, with the paths of the pages."""
+    """Play both parts into the folder ``out``; print tables and the paths of the pages to ``console``."""
     spec = make_spec(episodes, seed)
     if (out / INDEX).exists() and Results(out).name != spec.name:
-        raise InputError(f"{out}", f"the experiment {Results(out).name!r} is there", "another folder")
+        raise InputError(f"{out}", f"it holds the experiment {Results(out).name!r}", "another folder")
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out}", "a file", "a folder, or a name for one")
+        raise InputError(f"{out}", "a file", "a folder, or the name of a new one")
     out.mkdir(parents=True, exist_ok=True)
     pages = show_congestion(out / "congestion.html", seed, console)
     jobs = min(2, len(os.sched_getaffinity(0)))
     summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
     console.print(losses_table(Results(out), episodes))
-    console.print("In each row all players meet the same losses; less paid is better, bold is the least.")
+    console.print("In each row, all players meet the same losses. Paying less is better; the least is bold.")
     pages["The report"] = write_report(out)
     for what, path in pages.items():
-        console.print(f"{what}, in a browser: [bold]{escape(str(path))}[/]", soft_wrap=True)
+        console.print(f"{what} in a browser: [bold]{escape(str(path))}[/]", soft_wrap=True)
     return summary.good
 
 
 def show_congestion(page: Path, seed: int, console: Console) -> dict[str, Path]:
-    """The first part: a table, and a page to step through; or what to install for it."""
+    """Show the first part: a table, and a page to step through; or say what to install."""
     try:
         from advmdp.cli.demo_routing import congestion, routes_table, write_congestion_report
 
         course = congestion(seed, console)
     except MissingPackageError:
-        console.print("Without its first part, routing on a real network: pip install 'advmdp\\[routing]' brings it.\n")
+        console.print("Skipped: routing on a real network. To include it: pip install 'advmdp\\[routing]'\n")
         return {}
     console.print(routes_table(course))
-    console.print("Nobody is told the demands or what others do. SelfTuning has nothing to tune.\n")
+    console.print("No player knows the demands or what others do. SelfTuning has no parameters to tune.\n")
     return {"Step through the network": write_congestion_report(course, page)}
 
 
@@ -86,9 +86,9 @@ def make_spec(episodes: int, seed: int) -> Spec:
 
 
 def losses_table(results: Results, episodes: int) -> Table:
-    """What each player paid per episode, a row for each kind of loss; last, how far each is above the least at worst.
+    """What each player paid per episode, with a row for each kind of loss.
 
-    100% is what choosing at random pays.
+    The last row is each player's worst excess over the least, as a fraction of the excess of choosing at random.
     """
     worst: dict[str, float] = {}
     table = Table(title=f"Paid per episode: {episodes:,} episodes, mean of {SEEDS} seeds, exact")

@@ -1,4 +1,4 @@
-"""The first part of the demonstration: everybody routes at once on a real network; it needs the extra ``routing``."""
+"""The first part of the demonstration: all demands route at once on a real network; it needs the extra ``routing``."""
 
 from rich.console import Console
 from rich.progress import Progress
@@ -17,7 +17,7 @@ NETWORK, LOAD, SLACK, DEFLECTION, ROUNDS = "sndlib/nobel-germany", 0.75, 2, 0.02
 
 
 def congestion(seed: int, console: Console) -> Course:
-    """Some rounds of the congestion game, with a bar while they are played."""
+    """Play some rounds of the congestion game, with a progress bar."""
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("routing", total=1.0)
         game = congestion_game(NETWORK, LOAD, SLACK, deflection=DEFLECTION)
@@ -25,7 +25,7 @@ def congestion(seed: int, console: Console) -> Course:
 
 
 def routers(game: CongestionGame) -> dict[str, Router]:
-    """Who chooses the routes, and the equilibrium as a reference."""
+    """The routing methods, and the equilibrium as a reference."""
     equilibrium = assignment(game, "equilibrium", 1e-3)
     return {
         "SelfTuning": Learners(game, SelfTuning),
@@ -37,7 +37,7 @@ def routers(game: CongestionGame) -> dict[str, Router]:
 
 
 def routes_table(course: Course) -> Table:
-    """What packets waited, and who flaps."""
+    """Mean delay, peak load and route changes of each method."""
     game = course.game
     title = f"{game.topology.name}: {len(game.commodities)} demands, {course.episodes} rounds, the last half of them"
     table = Table(title=title)

@@ -1,18 +1,20 @@
-"""How the command line is read: the standard library's parser, with errors of one line that guess what was meant.
+"""The parser of the command line: argparse, with one-line errors that suggest what was meant.
 
-``advmdp --help`` and every word that a shell completes start a process, so this imports nothing but that parser.
+``advmdp --help`` and every completion in a shell start a process, so this module imports almost nothing else.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from math import nan
 from textwrap import wrap
 from typing import Any, NoReturn
 
+from advmdp.core.wording import meant
+
 
 class Layout(argparse.HelpFormatter):
-    """Help in two columns, with defaults; each line of a description or an example is wrapped by itself."""
+    """Help in two columns, with defaults; each line of a description or an example is wrapped separately."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -26,7 +28,7 @@ class Layout(argparse.HelpFormatter):
         return f"{action.help}{' [default: %(default)s]' if shown else ''}"
 
     def _format_action(self, action: argparse.Action) -> str:
-        """As usual, but commands have short names, and long lines beside them."""
+        """Like argparse, but with a narrow column for the names of commands."""
         if not isinstance(action, argparse._SubParsersAction):
             return super()._format_action(action)
         indent = 4 + max(map(len, action.choices))
@@ -46,11 +48,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**given, formatter_class=Layout, allow_abbrev=False, add_help=False)
         self.add_argument("--help", action="help", help="Show this message and exit.")
         self.commands: dict[str, Parser] = {}
-        """Those of the program, by name; a command has none."""
+        """The commands of the program by name; a command has none."""
         self._adding: argparse._SubParsersAction[Parser] | None = None
 
     def add_command(self, name: str, command: Callable[..., bool], usage: str, example: str) -> "Parser":
-        """A command, described by its docstring; it is called with its options and says whether all is well."""
+        """Add a command, described by its docstring; it is called with its options and returns whether it succeeded."""
         self._adding = self._adding or self.add_subparsers(title="commands", metavar="COMMAND", required=True)
         text = command.__doc__ or ""
         prog = f"{self.prog} {name}"
@@ -62,15 +64,15 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As usual, but a strange option is told before anything that is missing: it may be that, misspelt."""
+        """Like argparse, but report an unknown option before a missing one: it may be the missing one, misspelt."""
         own = takewhile(lambda word: word != "--" and (not self.commands or word.startswith("-")), args)
         for option in (word.split("=")[0] for word in own if word.startswith("--")):
             if option not in self._option_string_actions:
-                self.error(f"no option {option}{meant(option, self._option_string_actions)}")
+                self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
         return super().parse_known_args(args, namespace)
 
     def candidates(self, words: Sequence[str]) -> list[str]:
-        """What the last of the words can become; nothing where the name of a file, say, is wanted."""
+        """Possible completions of the last word; none if it is, for example, the name of a file."""
         *before, begun = words
         if command := next((word for word in before if word in self.commands), None):
             return self.commands[command].candidates(words[words.index(command) + 1 :])
@@ -90,19 +92,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{value!r}; {expected}{meant(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
-        """One line, and exit code 2."""
-        self.exit(2, f"error: {message} ({self.prog} --help says more)\n")
-
-
-def meant(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the end of a sentence; nothing if that is anyone's guess."""
-    from difflib import get_close_matches
-
-    return "".join(f"; did you mean {name}?" for name in get_close_matches(word, known, n=1))
+        """Print one line and exit with code 2."""
+        self.exit(2, f"error: {message} (see {self.prog} --help)\n")
 
 
 def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:
-    """A number of the kind, so large or larger."""
+    """A parser for numbers of this kind that are at least ``least``."""
 
     def number(text: str) -> float:
         try:

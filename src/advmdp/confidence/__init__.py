@@ -1,4 +1,4 @@
-"""Confidence sets for unknown dynamics: the sets, the counters they come from, and their radii."""
+"""Confidence sets for unknown dynamics: the sets, the counters behind them, and their radii."""
 
 from advmdp.confidence.counts import Counts
 from advmdp.confidence.pooling import Kinds
@@ -9,11 +9,14 @@ from advmdp.confidence.radii import (
     bernstein_set,
     chernoff_set,
     confidence_set,
+    inside,
     kinds_for,
     l1_set,
+    log_at_all_times,
     pointwise_set,
     weissman_set,
 )
+from advmdp.confidence.recent import Recent, recent_counts
 from advmdp.confidence.sets import FREE, ROUNDING, Box, L1Ball, Point, RowSet, RowSets
 
 __all__ = [
@@ -27,13 +30,17 @@ __all__ = [
     "Kinds",
     "L1Ball",
     "Point",
+    "Recent",
     "RowSet",
     "RowSets",
     "bernstein_set",
     "chernoff_set",
     "confidence_set",
+    "inside",
     "kinds_for",
     "l1_set",
+    "log_at_all_times",
     "pointwise_set",
+    "recent_counts",
     "weissman_set",
 ]

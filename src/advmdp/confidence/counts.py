@@ -18,13 +18,13 @@ class Counts:
         self.seen, self.new_seen = np.zeros(sk.num_transitions, np.int64), np.zeros(sk.num_transitions, np.int64)
 
     def next_epoch(self) -> None:
-        """What was counted in the epoch joins the totals."""
+        """Begin a new epoch: add the counts of the last one to the totals."""
         self.epoch += 1
         for old, new in ((self.visits, self.new_visits), (self.seen, self.new_seen)):
             np.add(old, new, out=old)
             new[:] = 0
 
     def center(self, sk: Skeleton) -> FloatArray:
-        """Pbar, a row of zeros where a pair was never visited."""
+        """Pbar; the row of a pair that was never visited is zero."""
         visits: FloatArray = np.maximum(1.0, self.visits)
         return np.divide(self.seen, sk.over_transitions(visits))

@@ -1,15 +1,15 @@
-"""Confidence sets: where the rows P(.|x, a) may lie.
+"""Confidence sets: the rows P(.|x, a) that are consistent with the counts.
 
 Section 4.1 of the paper: Delta(M, i) is the set of occupancy measures whose induced rows lie in
 
     C(x, a) = { p : || p - Pbar(.|x, a) ||_1 <= epsilon(x, a) }                                        (3)
 
-:class:`L1Ball` is this set.  :class:`Box` bounds each probability on its own, as empirical Bernstein bounds do.
-:class:`Point` is known dynamics.  Tightness may differ from pair to pair: a radius of 2 or more, or a centre of zeros
-(a pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
+:class:`L1Ball` is this set.  :class:`Box` bounds each probability separately, as empirical Bernstein bounds do.
+:class:`Point` is known dynamics.  Radii may differ from pair to pair: a radius of 2 or more, or a centre of zeros (a
+pair never visited, see docs/errata.md, item 5), is no constraint; a radius of 0 is a point.
 
-A set is a value.  What a projection needs of it (:class:`RowSets`) is checked against the skeleton and computed once,
-by :meth:`RowSet.bounds`, and serves for as long as the set does, which for a learner is an epoch.
+A set is immutable.  :meth:`RowSet.bounds` checks it against a skeleton and computes what a projection needs
+(:class:`RowSets`).  This is done once per set; a learner keeps a set for an epoch.
 """
 
 from abc import ABC, abstractmethod
@@ -25,20 +25,20 @@ from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
 
 FREE = 2.0
-"""A radius at which an L1 ball around a distribution holds every other distribution."""
+"""At this radius an L1 ball around a distribution contains every other distribution."""
 
 SMALLEST = 1e-300
-"""A radius below this is 0: half of it may be."""
+"""A radius below this counts as 0, because half of it may underflow."""
 
 ROUNDING = 1e-15
-"""What rounding may do to a sum of bounds: lower bounds that sum to one but for this leave a single row."""
+"""The rounding error allowed in a sum of bounds: lower bounds that sum to one within it leave a single row."""
 
 
 class RowSets(NamedTuple):
-    """C(x,a) for every pair. `low` is the centre of an L1 ball or the lower bound of a box; the other fields follow.
+    """C(x,a) for every pair, as kernels read it. `low` is the centre of an L1 ball or the lower bound of a box.
 
-    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more says that
-    the pair is unconstrained, a radius of 0 that the set is one point, for boxes too.
+    Logarithms of zero are stored as zero: they are only ever multiplied by that zero. A radius of 2 or more means that
+    the pair is unconstrained, a radius of 0 that the set is a single point, for boxes too.
     """
 
     is_box: bool
@@ -59,24 +59,91 @@ class RowSet(ABC):
 
     @abstractmethod
     def bounds(self, sk: Skeleton) -> RowSets:
-        """Checked against the skeleton, and ready for the kernels."""
+        """Check the set against a skeleton, and prepare it for the kernels.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        RowSets
+            What the kernels read.
+
+        Raises
+        ------
+        InputError
+            If an array does not fit, or if the set of a pair is empty.
+        """
 
     @abstractmethod
     def some(self, sk: Skeleton) -> FloatArray:
-        """Some row of the set for every pair, for pairs about which nothing else can be said."""
+        """Choose some row of the set for every pair.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows, over transitions.
+        """
 
     @abstractmethod
     def moved_inside(self, sk: Skeleton, rows: FloatArray) -> FloatArray:
-        """Rows of the set close to ``rows``, which need only be close to it and to distributions."""
+        """Move rows that are close to the set into it.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        rows
+            Rows, over transitions, that are almost distributions and almost in the set.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows of the set close to them.
+        """
 
     @abstractmethod
     def radii(self, sk: Skeleton) -> FloatArray:
-        """How far, in L1 norm, rows of the set may be from its middle, pair by pair: 0 a point, 2 no constraint."""
+        """Compute the largest distance of a row from the middle of the set, in L1 norm, for each pair.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        numpy.ndarray
+            One radius for each pair: 0 is a single row, 2 no constraint.
+        """
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class L1Ball(RowSet):
-    """Rows within ``radius[p]`` of ``center``, in L1 norm: the paper's confidence set (3)."""
+    """Rows within a distance of a centre, in L1 norm: the confidence set (3) of the paper.
+
+    Parameters
+    ----------
+    center
+        The centre of each row, over transitions. A row of zeros, for a pair never visited, means no constraint.
+    radius
+        The radius of each pair. From 2 on there is no constraint; 0 is a single row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> am.L1Ball(mdp.transition, np.full(mdp.skeleton.num_pairs, 0.1))
+    L1Ball(center of 12, radius of 8)
+    """
 
     center: FloatArray
     radius: FloatArray
@@ -93,7 +160,7 @@ class L1Ball(RowSet):
             raise InputError(f"radius of {sk.where_pair(p)}", f"{radius[p]}", "0 or more")
         center, visited = _distributions(sk, center, "center", "1 (to nine digits), or all 0")
         radius = np.where(visited, np.where(radius < SMALLEST, 0.0, np.minimum(radius, FREE)), FREE)
-        # A pair with one successor has one row. Nothing must hold it there, and a point would cost the projection time.
+        # A pair with one successor has only one row, so it needs no constraint, and a point would slow the projection.
         radius = np.where((radius == 0.0) & (np.diff(sk.transition_ptr) == 1), FREE, radius)
         return _row_sets(False, bool((radius == 0.0).any()), radius, center, _NONE)
 
@@ -114,13 +181,29 @@ class L1Ball(RowSet):
         return np.where(self._visited(sk), np.minimum(self.radius, FREE), FREE)
 
     def _visited(self, sk: Skeleton) -> NDArray[np.bool_]:
-        """Pairs with a centre: the others are free, whatever their radius."""
+        """Pairs with a centre; the others are unconstrained, whatever their radius."""
         return np.add.reduceat(self.center, sk.transition_ptr[:-1]) > 0.0
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(RowSet):
-    """Rows between ``lower`` and ``upper``, entry by entry."""
+    """Rows between a lower and an upper bound, entry by entry.
+
+    Parameters
+    ----------
+    lower
+        The smallest probability of each transition.
+    upper
+        The largest probability of each transition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 3, 1], actions=2)
+    >>> am.Box(np.zeros(sk.num_transitions), np.ones(sk.num_transitions))  # no constraint
+    Box(lower of 12, upper of 12)
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -143,8 +226,8 @@ class Box(RowSet):
             p = int(np.argmax(empty))
             given = f"lower bounds that sum to {least[p]:.12g} and upper bounds that sum to {most[p]:.12g}"
             raise EmptySetError(f"box of {sk.where_pair(p)}", given, "sums on either side of 1")
-        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # which may miss one by rounding
-        # Lower bounds that sum to one leave a single row. Any other box is taken as it is, however thin.
+        upper = upper / sk.over_transitions(np.minimum(most, 1.0))  # the sum may fall short of one by rounding
+        # Lower bounds that sum to one leave a single row. Any other box is used as it is, however thin.
         single = least >= 1.0 - ROUNDING
         row = lower / sk.over_transitions(np.where(single, least, 1.0))
         lower = np.where(sk.over_transitions(single), row, lower)
@@ -171,13 +254,24 @@ class Box(RowSet):
         return np.clip(moved, self.lower, upper)
 
     def radii(self, sk: Skeleton) -> FloatArray:
-        """Half the widths summed: what they allow at most."""
         return np.minimum(np.add.reduceat(self.upper - self.lower, sk.transition_ptr[:-1]) / 2.0, FREE)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Point(RowSet):
-    """Known dynamics: every row is the one given."""
+    """Known dynamics: a single row for each pair.
+
+    Parameters
+    ----------
+    transition
+        The probability of each transition.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.Point(am.MDP.random([1, 3, 1], actions=2, seed=0).transition)
+    Point(transition of 12)
+    """
 
     transition: FloatArray
 
@@ -212,7 +306,7 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
 
 
 def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """The rows, freed of rounding, each a distribution or all zero, and which of them are not zero."""
+    """The rows, each normalised or all zero, and which of them are not zero."""
     if (bad := ~(rows >= 0.0)).any():
         i = int(np.argmax(bad))
         raise InputError(f"{name} at {sk.where_transition(i)}", f"{rows[i]}", "a number from 0 to 1")
@@ -223,12 +317,12 @@ def _distributions(sk: Skeleton, rows: FloatArray, name: str, expected: str) -> 
         p = int(np.argmax(bad))
         where = f"{name} of {sk.where_pair(p)}"
         raise ModelError("rows sum to one", where, f"a sum of {totals[p]:.12g}", expected)
-    if misses.max() > np.finfo(float).eps:  # over hundreds of layers more would add up
+    if misses.max() > np.finfo(float).eps:  # larger errors would accumulate over hundreds of layers
         rows = rows / sk.over_transitions(np.where(visited, totals, 1.0))
     return rows, visited
 
 
 def _row_sets(is_box: bool, blocking: bool, radius: FloatArray, low: FloatArray, high: FloatArray) -> RowSets:
-    """With logarithms, and all arrays read-only: kernels are compiled for one kind of array, not for every mixture."""
+    """Add the logarithms, and make all arrays read-only: kernels are compiled for one kind of array only."""
     logs = [np.log(bound, where=bound > 0.0, out=np.zeros_like(bound)) for bound in (low, high)]
     return RowSets(is_box, blocking, *(frozen(array) for array in (radius, low, high, *logs)))

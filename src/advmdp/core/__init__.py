@@ -1,1 +1,1 @@
-"""What everything else uses: errors, checked arrays, compilation, random streams, files, wording."""
+"""Building blocks of all other packages: errors, checked arrays, random streams, files, wording."""

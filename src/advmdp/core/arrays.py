@@ -1,7 +1,7 @@
-"""Numbers taken in: flat arrays and single values, checked for what they are, and how arrays are frozen.
+"""Checks and conversions of numeric input, arrays and single values; read-only arrays.
 
-Index arrays are whole numbers, everything else is float64, contiguous.  What an object keeps it owns (a copy) and
-shows read-only, so that a skeleton or an MDP cannot change under a learner's feet.
+Index arrays are int64; all other arrays are contiguous float64.  Objects keep their own copy of an array and expose it
+read-only, so that a skeleton or an MDP cannot change while a learner uses it.
 """
 
 from math import inf, nan
@@ -19,24 +19,26 @@ Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
 HINTS = {"Skeleton": " (mdp.skeleton is one)", "RowSet": " (L1Ball, Box or Point)"}
 MOST = 2.0**53
+"""The largest count accepted: floating point represents every whole number up to it."""
 ROOM = 64
-"""The largest count taken: floating point holds every whole number up to it."""
+"""Entries left free between the arrays of :func:`apart`."""
 LARGEST = 1e100
-"""The largest cost or reward taken: products and sums of such are still numbers."""
+"""The largest cost or reward accepted: products and sums of such numbers stay finite."""
 
 
 def integers(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    """A one-dimensional copy of ``values`` as int64; anything that is not whole numbers is an error."""
+    """A one-dimensional copy of ``values`` as int64; raises unless they are whole numbers."""
     array = _as_array(values, name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(name, f"an array of shape {array.shape} and type {array.dtype}", "whole numbers in one row")
+        given = f"an array of shape {array.shape} and type {array.dtype}"
+        raise InputError(name, given, "whole numbers in a flat array")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise InputError(name, f"{array.max()}", "whole numbers below 2^63")
     return array.astype(np.int64)
 
 
 def floats(values: ArrayLike, name: str) -> FloatArray:
-    """``values`` as contiguous float64, without a copy where it is so already."""
+    """``values`` as contiguous float64; no copy if they already are."""
     array = values if type(values) is np.ndarray else _as_array(values, name)
     if array.dtype.kind not in "fiub":
         raise InputError(name, f"an array of type {array.dtype}", "real numbers")
@@ -46,9 +48,9 @@ def floats(values: ArrayLike, name: str) -> FloatArray:
 
 
 def exact_floats(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatArray:
-    """As :func:`floats`, with the shape checked."""
+    """Like :func:`floats`, but also checks the shape."""
     if type(values) is np.ndarray and values.dtype is FLOAT64 and values.shape == shape and values.flags.c_contiguous:
-        return values  # at once: a small projection takes ten times as long as all checks together
+        return values  # nothing to check: a small projection takes only ten times as long as all checks
     array = floats(values, name)
     if array.shape != shape:
         raise InputError(name, f"an array of shape {array.shape}", f"shape {shape}")
@@ -63,11 +65,11 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def apart(*sizes: int) -> list[FloatArray]:
-    """Arrays of these sizes in one block of memory, with room between them and on both sides.
+    """Arrays of these sizes in one block of memory, with gaps between them and at both ends.
 
-    Compiled loops whose sums may be reordered first check whether their arrays could overlap, and take near neighbours
-    for such. They then add in another order. So what they write to must not lie where it happens to: the last digits
-    would depend on it.
+    The gaps make results reproducible to the bit.  Compiled loops that may reorder sums first check whether their
+    arrays could overlap.  Arrays that lie close together look like overlapping ones, and the loop then adds in another
+    order.  Without gaps, the last digits would depend on where the arrays happen to lie.
     """
     block, found, at = np.zeros(sum(sizes) + ROOM * (len(sizes) + 1)), [], ROOM
     for size in sizes:
@@ -82,7 +84,7 @@ def owned(array: FloatArray) -> FloatArray:
 
 
 def whole(name: str, value: SupportsIndex, least: int, most: float = inf) -> int:
-    """``value`` as a Python integer of at least ``least``, and at most ``most``."""
+    """``value`` as a Python integer from ``least`` to ``most``."""
     try:
         number = index(value)
     except TypeError:
@@ -101,14 +103,14 @@ def fraction(name: str, value: float) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a single real number; True and False are none."""
+    """Whether ``value`` is a single real number; booleans do not count."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def real(value: object) -> float:
-    """``value`` as a float to compare: nan for what is no single number, infinite for what no float can hold.
+    """``value`` as a float that can be compared: nan if it is not a single number, inf if it overflows.
 
-    NumPy's own numbers are converted first, since a float32 next to 1e100 is a warning.
+    NumPy's scalars are converted too, because comparing a float32 with 1e100 warns.
     """
     try:
         return float(value) if is_number(value) else nan  # type: ignore[arg-type]
@@ -117,7 +119,7 @@ def real(value: object) -> float:
 
 
 def expect(kind: type[Kind], value: object, name: str) -> Kind:
-    """``value``, which must be of the kind: people mix up an MDP and its skeleton."""
+    """``value``, checked to be an instance of ``kind``: it is easy to mix up an MDP and its skeleton."""
     if not isinstance(value, kind):
         hint = HINTS.get(kind.__name__, "")
         given = f"the class {value.__name__}" if isinstance(value, type) else f"{_a(type(value).__name__)}"
@@ -134,14 +136,14 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise InputError(name, f"something that is no array ({error})", "an array of numbers") from None
+        raise InputError(name, f"not an array ({error})", "an array of numbers") from None
     if isinstance(values, np.ma.MaskedArray):
-        raise InputError(name, "an array with a mask", "numbers without gaps")
+        raise InputError(name, "a masked array", "an array without missing values")
     return array
 
 
 def check_like(like: NDArray[Any], given: object, name: str) -> None:
-    """Refuse what is no array of the same shape and type: kernels trust both."""
+    """Raise unless ``given`` is an array of the same shape and type as ``like``: kernels do not check either."""
     if not isinstance(given, np.ndarray) or (given.shape, given.dtype) != (like.shape, like.dtype):
         kind = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else _a(type(given).__name__)
         raise InputError(name, kind, f"shape {like.shape} of {like.dtype}")

@@ -1,11 +1,11 @@
-"""What the processor can do, asked by code that runs on all of its kind."""
+"""A check of what the processor supports, compiled to run on any processor."""
 
 cdef extern from *:
     """
     #if defined(__x86_64__) && defined(__GNUC__)
     static int advmdp_runs_v3(void) {
         __builtin_cpu_init();
-        /* Who has these has the rest of x86-64-v3; not all compilers know it by that name. */
+        /* A processor with these has the rest of x86-64-v3; not all compilers know that name. */
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi")
             && __builtin_cpu_supports("bmi2");
     }

@@ -1,4 +1,4 @@
-"""Packages that are not installed with the library: those of an extra, such as ``pip install 'advmdp[routing]'``."""
+"""Optional packages, which extras such as ``pip install 'advmdp[routing]'`` install."""
 
 from types import TracebackType
 
@@ -13,11 +13,11 @@ EXTRAS = {
     "scipy": "scipy",
     "topohub": "routing",
 }
-"""By package, the extra that brings it."""
+"""The extra that installs each package."""
 
 
 class Optional:
-    """``with optional: import networkx`` raises :class:`MissingPackageError` where networkx is not installed."""
+    """``with optional: import networkx`` raises :class:`MissingPackageError` if networkx is not installed."""
 
     def __enter__(self) -> None:
         pass

@@ -1,11 +1,11 @@
 """Named random streams: every draw is a pure function of (seed, purpose, place).
 
-Streams are Philox-4x64 generators (Salmon et al. 2011, ten rounds), which count instead of remembering: word w of a
-stream is a function of its key and w alone.  The key comes from the user's seed and the names of the purpose ("world",
-"adversary", ...), so streams of different purposes never meet and the order in which they are read does not matter.
-Place t of a stream is a row of uniform numbers on its own counters, so any row, or block of rows, can be drawn at any
-time with the same bytes.  The words are those of ``numpy.random.Philox``; :mod:`advmdp.core.kernels.philox` draws them,
-and other kernels call it too.
+Streams are Philox-4x64 generators (Salmon et al. 2011, ten rounds), which are counters without a state: word w of a
+stream is a function of its key and w alone.  The key is derived from the user's seed and the names of the purpose
+("world", "adversary", ...), so streams of different purposes are independent and may be read in any order.  Place t of
+a stream is a row of uniform numbers with its own counters, so any row or block of rows can be drawn at any time with
+the same bytes.  The words equal those of ``numpy.random.Philox``.  :mod:`advmdp.core.kernels.philox` computes them, for
+other kernels too.
 """
 
 import numpy as np
@@ -18,12 +18,12 @@ from advmdp.core.kernels.philox import fill_uniforms
 Key = NDArray[np.uint64]
 
 WORDS = 4
-"""The words of one count."""
+"""The number of words that one count gives."""
 
 
 def stream_key(seed: int, *purpose: str) -> Key:
     """The key of the stream for a purpose, under a seed."""
-    # The length of each name goes in too, so that ("ab", "c") and ("a", "bc") are different purposes.
+    # The key includes the length of each name, so that ("ab", "c") and ("a", "bc") are different purposes.
     names = tuple(part for name in purpose for part in (len(name), int.from_bytes(name.encode(), "little")))
     return (
         np.random.SeedSequence(whole("seed", seed, 0), spawn_key=names).generate_state(2, np.uint64).astype(np.uint64)
@@ -43,7 +43,7 @@ def uniforms(key: Key, first: int, count: int, width: int) -> FloatArray:
 
 
 def place(first: int, width: int) -> Key:
-    """The count with which row ``first`` begins, in two words."""
+    """The count at which row ``first`` begins, as two words."""
     count = first * counts_of(width)
     if count >= 2**127:
         raise InputError("episode", f"{first}", f"below {2**127 // counts_of(width)}, where the stream ends")
@@ -51,5 +51,5 @@ def place(first: int, width: int) -> Key:
 
 
 def counts_of(width: int) -> int:
-    """How many counts a row takes: it begins on a new one."""
+    """How many counts a row takes; every row begins on a new count."""
     return (width + WORDS - 1) // WORDS

@@ -1,7 +1,7 @@
-"""Threads and forks: a process that was forked from one with threads at work must not start any.
+"""A guard against starting threads in a forked process whose parent had already used threads.
 
-GNU OpenMP keeps its threads for the next loop. A fork copies its records of them but not the threads, and the child
-would wait for them for ever, or end.
+GNU OpenMP keeps its threads for the next loop.  A fork copies its records of the threads but not the threads
+themselves, so the child would wait for them for ever, or crash.
 """
 
 import os
@@ -20,9 +20,9 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def check_threads() -> None:
-    """Note that this process starts threads; refuse in one that was forked after its parent started some."""
+    """Record that this process starts threads; raise if its parent had started some before the fork."""
     global _started  # noqa: PLW0603 (of the whole process)
     if _left_behind:
-        given = "threads: this process was forked from one that had threads at work, which a fork leaves behind"
-        raise AdvMDPError(f"{given}; expected threads=1, or processes that are started by 'spawn'")
+        given = "threads: this process was forked from one that had already used threads, which a fork does not copy"
+        raise AdvMDPError(f"{given}; expected threads=1, or a process started by 'spawn'")
     _started = True

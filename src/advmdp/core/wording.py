@@ -1,11 +1,14 @@
-"""Numbers and counts as people read them."""
+"""Numbers, counts and suggestions formatted for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
+
+LEAST_PART = 3
+"""A shorter word may be a part of any name, so it suggests none."""
 
 
 def number(value: float | None) -> str:
-    """Three digits or more, thousands apart; a dash for nothing."""
+    """At least three digits, with separators for thousands; a dash for None."""
     if value is None:
         return "–"
     size = abs(value)
@@ -16,7 +19,7 @@ def number(value: float | None) -> str:
 
 
 def apart(values: Sequence[float | None]) -> list[str]:
-    """Numbers of one column, all with as many decimals as tell the lowest two apart; three digits at least."""
+    """The numbers of a column, with enough decimals to tell the lowest two apart, and at least three digits."""
     there = sorted({value for value in values if value is not None and isfinite(value)})
     largest = max((abs(value) for value in there), default=0.0)
     if largest == 0.0 or largest >= 1e9 or largest < 1e-3:
@@ -28,13 +31,23 @@ def apart(values: Sequence[float | None]) -> list[str]:
 
 
 def amount(value: float | None, unit: str = "loss") -> str:
-    """A number in its unit; that of plain losses goes without saying."""
+    """A number with its unit, which is left out for plain losses."""
     return number(value) if unit == "loss" else f"{number(value)} {unit}"
 
 
 def exact(value: object) -> str:
-    """How exactly something was solved: the order of magnitude is what counts."""
+    """A residual or gap to two digits: only the order of magnitude matters."""
     return "–" if not isinstance(value, float | int) else f"{value:.1e}" if value else "0"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What was probably meant, as the end of a sentence; nothing if no known word is close."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    longer = [name for name in names if len(word) > LEAST_PART and word in name]
+    found = longer if len(longer) == 1 else get_close_matches(word, names, n=1)
+    return "".join(f"; did you mean {name}?" for name in found)
 
 
 def plural(count: int, thing: str) -> str:

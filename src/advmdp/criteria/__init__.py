@@ -1,4 +1,4 @@
-"""Performance criteria: what of an episode's losses is to be small, as a function f^C(q; l) that is convex in q.
+"""Performance criteria, which say what a learner minimises: functions f^C(q; l) that are convex in q.
 
 Sections 2 and 3 of the paper.  With v_k the expected loss of step k, the sum of q times l over layer k,
 
@@ -7,13 +7,13 @@ Sections 2 and 3 of the paper.  With v_k the expected loss of step k, the sum of
     RISK  (Example 2.3)   alpha (sum_k v_k)^c + (1 - alpha) sum_k v_k^c          F = alpha c L^(c-1) + (1 - alpha) c
           (by Lemma 3.2)  alpha <q, l>^c + (1 - alpha) <q, l^c>                  F = alpha c L^(c-1) + (1 - alpha)
 
-and by Lemma 3.2 every g({<q, h_j(l)>}_j) with g convex.  A criterion gives its value, a subgradient z of f^C(.; l) at
-q, and F, a bound on |z| entry by entry for losses in [0, 1]: that is all the algorithms and their bounds use of it.
-Sums and non-negative multiples of criteria are criteria.
+and by Lemma 3.2 every g({<q, h_j(l)>}_j) with g convex.  The algorithms and their bounds use three things: the value, a
+subgradient z of f^C(.; l) at q, and F, a bound on the entries of |z| for losses in [0, 1].  Sums and non-negative
+multiples of criteria are criteria.
 
-The criteria of the examples and their sums are data, a table of terms, which one kernel, :func:`evaluate_terms`,
-evaluates: a compiled loop calls nothing in Python and finds the same bits.  In the table TEL and MM are RISK with
-alpha = c = 1.
+The criteria of the examples and their sums are plain data: a table of terms.  The kernel :func:`evaluate_terms`
+evaluates it both in compiled loops and when called from Python, so both give the same bits.  In the table, TEL and MM
+are RISK with alpha = c = 1.
 """
 
 from advmdp.criteria.built_in import (

@@ -1,4 +1,4 @@
-"""What a criterion is, those of the paper's examples, and their sums: tables of terms, which files can hold."""
+"""The base class of criteria, the criteria of the paper's examples, and their sums, as tables of terms."""
 
 import re
 from abc import ABC, abstractmethod
@@ -13,74 +13,158 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, fraction, frozen
+from advmdp.core.arrays import FloatArray, exact_floats, expect, fraction, frozen
 from advmdp.core.errors import InputError
 from advmdp.criteria.kernels.terms import evaluate as evaluate_terms
+from advmdp.model.by_name import loss_vector
 from advmdp.model.skeleton import Skeleton
 
 KINDS = ("total", "worst", "risk", "risk_lemma")
-"""What the kinds of terms are called in descriptions; a kind is its place here."""
+"""The names of the kinds of terms in descriptions; the number of a kind is its index here."""
 TOTAL, WORST, RISK, RISK_LEMMA = range(4)
 
 
 class Criterion(ABC):
-    """f^C(q; l), convex in q.  A loss is (n,), or (n, d) for d losses at once, n the number of transitions."""
+    """What a learner makes small: a function f(q; loss) that is convex in the occupancy measure q.
 
-    __array_ufunc__ = None  # so that NumPy leaves np.float64(0.7) * criterion to us
+    Sums and non-negative multiples of criteria are criteria. To write your own, use :class:`Composite`,
+    :class:`FunctionCriterion` or :class:`CvxpyCriterion`, or subclass this class and define :meth:`value`,
+    :meth:`subgradient` and :meth:`lipschitz`. :func:`advmdp.testing.check_criterion` checks the result.
+
+    A loss has shape (n,), or (n, d) for d losses at once, where n is the number of transitions.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> 0.7 * am.TotalLoss() + 0.3 * am.Risk(alpha=1.0, c=2.0)
+    0.7 * TotalLoss() + 0.3 * Risk(alpha=1.0, c=2.0, reading='definition')
+    """
+
+    __array_ufunc__ = None  # makes NumPy defer to our __rmul__ in np.float64(0.7) * criterion
 
     @abstractmethod
     def value(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> float:
-        """f^C(q; l)."""
+        """Compute f(q; loss).
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        q
+            An occupancy measure, over transitions.
+        loss
+            A loss over transitions.
+
+        Returns
+        -------
+        float
+            The value.
+        """
 
     @abstractmethod
     def subgradient(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
-        """Some z, (n,), with f^C(q'; l) >= f^C(q; l) + <z, q' - q> for every q'."""
+        """Compute a subgradient of f(.; loss) at q.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        q
+            An occupancy measure, over transitions.
+        loss
+            A loss over transitions.
+
+        Returns
+        -------
+        numpy.ndarray
+            z of shape (n,) with f(q'; loss) >= f(q; loss) + <z, q' - q> for every q'.
+        """
 
     @property
     def takes_several(self) -> bool:
-        """Whether a loss may be several at once, (n, d): of the built-in criteria only WorstCase knows what to do."""
+        """Whether a loss may be several at once, (n, d). Of the built-in criteria, only WorstCase accepts that."""
         return self.terms is None or bool((self.terms[:, 0] == WORST).all())
 
     @abstractmethod
     def lipschitz(self, sk: Skeleton) -> float:
-        """F: no entry of a subgradient is above it in absolute value, for q and losses as they should be."""
+        """Bound the entries of all subgradients, in absolute value: F in the paper.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+
+        Returns
+        -------
+        float
+            A bound that holds for all occupancy measures and all losses in [0, 1].
+        """
 
     @property
     def terms(self) -> FloatArray | None:
-        """Rows (kind, weight, alpha, c) for :func:`evaluate_terms`; None for a criterion that lives in Python."""
+        """Rows (kind, weight, alpha, c) that the kernels evaluate; None for a criterion written in Python."""
         return None
 
-    @recursive_repr()  # an attribute may lead back to the criterion
+    @recursive_repr()  # an attribute may refer back to the criterion
     def __repr__(self) -> str:
-        """Its class and its public attributes, for a class that says nothing of its own."""
+        """The class and its public attributes; subclasses may override it."""
         derived = {name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)}
         told = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in derived}
         return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in told.items())})"
 
     @property
     def shown(self) -> str:
-        """What it is known by in files: its ``repr``, without the addresses in it, which differ between processes."""
+        """The text that identifies it in files: its repr without memory addresses."""
         return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(self))
 
     def probe(self, sk: Skeleton, dimensions: tuple[int, ...] = (1, 2)) -> str:
-        """A hash of its value and subgradient at one point, by which a criterion made of functions is known too.
+        """Hash its value and subgradient at one point, to recognise a criterion made of functions.
 
-        ``dimensions``: how many losses at once it is tried with, until it can take so many.
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        dimensions
+            Numbers of losses at once to try, until one is accepted.
+
+        Returns
+        -------
+        str
+            The hash; empty if no number is accepted.
         """
         for d in dimensions:
-            with suppress(Exception):  # whatever its functions say to what they do not take
+            with suppress(Exception):  # its functions may raise anything on an input they do not accept
                 return sha256(self.probed(sk, d)).hexdigest()
         return ""
 
     def probed(self, sk: Skeleton, dimensions: int) -> bytes:
-        """Its subgradient and value at the point that :meth:`probe` hashes."""
+        """Compute the numbers that :meth:`probe` hashes.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        dimensions
+            The number of losses at once.
+
+        Returns
+        -------
+        bytes
+            Its subgradient and value at one point.
+        """
         widths = np.diff(sk.layer_transition_ptr)
         q, loss = np.repeat(1.0 / widths, widths), np.linspace(0.1, 0.9, dimensions * sk.num_transitions)
         loss = loss if dimensions == 1 else loss.reshape(sk.num_transitions, dimensions)
         return np.append(self.subgradient(sk, q, loss), self.value(sk, q, loss)).tobytes()
 
     def description(self) -> dict[str, list[list[str | float]]] | None:
-        """The terms as plain data for a file, which :func:`criterion_from` reads; None where there are none."""
+        """Describe it as plain data for a file; :func:`criterion_from` reads that.
+
+        Returns
+        -------
+        dict or None
+            None for a criterion written in Python.
+        """
         if self.terms is None:
             return None
         return {"terms": [[KINDS[int(kind)], *numbers] for kind, *numbers in self.terms.tolist()]}
@@ -104,7 +188,7 @@ class Criterion(ABC):
 
 
 class Tabled(Criterion):
-    """A criterion of the paper's examples: its one term is all there is to it."""
+    """A criterion of the paper's examples, which consists of a single term."""
 
     @property
     @abstractmethod
@@ -129,13 +213,23 @@ class Tabled(Criterion):
             of_total = alpha * c * np.float64(sk.num_steps) ** (c - 1.0)
         bound = of_total + (1.0 - alpha) * (1.0 if kind == RISK_LEMMA else c)
         if not np.isfinite(bound):
-            raise InputError(f"{self!r}", f"c L^(c-1) with L = {sk.num_steps}, which is no float", "a smaller c")
+            raise InputError(f"{self!r}", f"c L^(c-1) overflows at L = {sk.num_steps}", "a smaller c")
         return float(bound)
 
 
 @dataclass(frozen=True)
 class TotalLoss(Tabled):
-    """<q, l>, the total expected loss (TEL) of Example 2.1, for one loss at a time."""
+    """The total expected loss.
+
+    f(q; loss) = <q, loss>: Example 2.1 of the paper, TEL. It takes one loss at a time.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    >>> am.TotalLoss().value(mdp.skeleton, [0.5, 0.5], [0.2, 0.4])
+    0.30000000000000004
+    """
 
     @property
     def _term(self) -> tuple[int, float, float]:
@@ -144,7 +238,19 @@ class TotalLoss(Tabled):
 
 @dataclass(frozen=True)
 class WorstCase(Tabled):
-    """max_i <q, l[:, i]>, the min-max criterion (MM) of Example 2.2; the subgradient is the first worst l[:, i]."""
+    """The largest of several losses.
+
+    f(q; loss) = max_i <q, loss[:, i]>: Example 2.2 of the paper, the min-max criterion. The subgradient is the first
+    worst loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> am.WorstCase().value(sk, [0.5, 0.5], np.array([[1.0, 0.0], [0.5, 0.0]]))
+    0.75
+    """
 
     @property
     def _term(self) -> tuple[int, float, float]:
@@ -153,10 +259,33 @@ class WorstCase(Tabled):
 
 @dataclass(frozen=True)
 class Risk(Tabled):
-    """alpha (sum_k v_k)^c + (1 - alpha) sum_k v_k^c with v_k the expected loss of step k: Example 2.3, c > 1.
+    """The total loss and its spread over steps.
 
-    ``reading="lemma"`` is what Lemma 3.2 makes of it, alpha <q, l>^c + (1 - alpha) <q, l^c>, which is never less and
-    punishes the spread within a step too (docs/errata.md, item 3).
+    f(q; loss) = alpha (sum_k v_k)^c + (1 - alpha) sum_k v_k^c, where v_k is the expected loss of step k: Example 2.3
+    of the paper.
+
+    Parameters
+    ----------
+    alpha
+        The weight of the total loss, from 0 to 1.
+    c
+        The power, above 1.
+    reading
+        "definition" is the formula above. "lemma" is what Lemma 3.2 of the paper makes of it,
+        alpha <q, loss>^c + (1 - alpha) <q, loss^c>. It is never smaller and also punishes spread within a step;
+        see item 3 of the errata.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 1, 1], actions=1)
+    >>> am.Risk(alpha=0.5, c=2.0).value(sk, [1.0, 1.0], [0.5, 0.5])
+    0.75
     """
 
     alpha: float = 0.5
@@ -178,7 +307,7 @@ class Risk(Tabled):
 
 @dataclass(frozen=True, repr=False)
 class WeightedSum(Criterion):
-    """sum_j w_j f_j with weights w_j >= 0, as arithmetic with criteria makes it; F is sum_j w_j F_j."""
+    """sum_j w_j f_j with weights w_j >= 0, the result of arithmetic with criteria; F is sum_j w_j F_j."""
 
     parts: tuple[tuple[float, Criterion], ...]
 
@@ -210,7 +339,29 @@ class WeightedSum(Criterion):
 
 
 def criterion_from(description: object) -> Criterion:
-    """The criterion of a :meth:`Criterion.description`."""
+    """Make the criterion that :meth:`Criterion.description` described.
+
+    Parameters
+    ----------
+    description
+        Plain data, as read from a file.
+
+    Returns
+    -------
+    Criterion
+        The criterion.
+
+    Raises
+    ------
+    InputError
+        If the data describes no criterion.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.criterion_from(am.WorstCase().description())
+    WorstCase()
+    """
     if not isinstance(description, Mapping) or set(description) != {"terms"}:
         raise InputError("criterion", f"{description!r}", "a mapping with one entry, 'terms'")
     rows = description["terms"]
@@ -236,7 +387,7 @@ def _part(row: object, where: str) -> tuple[float, Criterion]:
 
 
 def _told(value: object) -> str:
-    """A value in a ``repr``; long arrays would be cut short there."""
+    """A value as shown in a ``repr``: arrays by their hash, because NumPy abbreviates long ones."""
     if isinstance(value, np.ndarray):
         return f"<{value.dtype} of shape {value.shape}, {sha256(value.tobytes()).hexdigest()[:16]}>"
     return repr(value)
@@ -247,7 +398,7 @@ def _parts(criterion: Criterion) -> tuple[tuple[float, Criterion], ...]:
 
 
 def _combined(parts: tuple[tuple[float, Criterion], ...]) -> Criterion:
-    """The sum of the parts; one part with weight 1 is itself, so that equal criteria compare equal."""
+    """The sum of the parts; a single part with weight 1 is returned as it is, so that equal criteria compare equal."""
     (weight, first), *others = parts
     return WeightedSum(parts) if others or weight != 1.0 else first
 
@@ -263,7 +414,7 @@ def checked(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> tuple[FloatArray, Fl
     """q, (n,), and the loss, (n,) or (n, d), as finite numbers, read-only."""
     expect(Skeleton, sk, "skeleton")
     n = sk.num_transitions
-    measure, losses = exact_floats(q, "q", (n,)), floats(loss, "loss")
+    measure, losses = exact_floats(q, "q", (n,)), loss_vector(sk, loss)
     if losses.ndim not in (1, 2) or len(losses) != n or losses.size == 0:
         raise InputError("loss", f"an array of shape {losses.shape}", f"shape ({n},) or ({n}, d)")
     for name, array in (("q", measure), ("loss", losses)):
@@ -280,7 +431,7 @@ def _evaluated(
     measure, losses = checked(sk, q, loss)
     if losses.size > sk.num_transitions and not criterion.takes_several:
         raise InputError(
-            f"loss for {criterion!r}", f"{losses.shape[1]} losses at once", "one: only WorstCase takes several"
+            f"loss for {criterion!r}", f"{losses.shape[1]} losses at once", "one: only WorstCase accepts several"
         )
     z = np.empty(sk.num_transitions)
     value = evaluate_terms(terms, sk.layer_transition_ptr, measure, losses.reshape(len(z), -1), z)

@@ -1,4 +1,4 @@
-"""Criteria in functions of the user's own, in Python or as expressions of CVXPY."""
+"""User-defined criteria: Python functions, compositions and CVXPY expressions."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,9 +21,10 @@ Of = Callable[[FloatArray, FloatArray], ArrayLike]
 
 
 class Written(Criterion):
-    """A criterion in functions of the user's own: they are handed checked, read-only arrays; their answers are checked.
+    """A criterion made of the user's functions.
 
-    They see a loss in the shape in which it was given.
+    The functions receive checked, read-only arrays, with a loss in the shape in which it was given.  Their results are
+    checked too.
     """
 
     def __init__(self, lipschitz: Bound) -> None:
@@ -48,10 +49,30 @@ class Written(Criterion):
 
 
 class FunctionCriterion(Written):
-    """f(q; l) as two functions: ``value(q, loss)`` and ``subgradient(q, loss)``.  That f is convex is taken on trust.
+    """A criterion made of two Python functions.
 
-    ``lipschitz`` is F, a number or a function of the skeleton.  :func:`advmdp.testing.check_criterion` puts all three
-    to the test.
+    The functions are trusted to be a convex function and its subgradient; :func:`advmdp.testing.check_criterion` checks
+    them.
+
+    Parameters
+    ----------
+    value
+        ``value(q, loss)`` returns a number.
+    subgradient
+        ``subgradient(q, loss)`` returns a vector over transitions.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> squared = am.FunctionCriterion(
+    ...     value=lambda q, loss: (q @ loss) ** 2,
+    ...     subgradient=lambda q, loss: 2 * (q @ loss) * loss,
+    ...     lipschitz=lambda sk: 2.0 * sk.num_steps,
+    ... )
+    >>> am.testing.check_criterion(squared)
     """
 
     def __init__(self, *, value: Of, subgradient: Of, lipschitz: Bound) -> None:
@@ -69,10 +90,35 @@ class FunctionCriterion(Written):
 
 
 class Composite(Written):
-    """g({<q, h_j(l)>}_j), Lemma 3.2: z = sum_j y_j h_j(l) with y a subgradient of g at (<q, h_j(l)>)_j.
+    """A criterion of the form of Lemma 3.2: a convex function g of linear functions <q, h_j(loss)>.
 
-    ``g`` maps an array (m,) to a number and is convex, ``gradient`` maps it to the y of shape (m,), each function of
-    ``h`` maps a loss, as it was given, to a vector (n,).  ``lipschitz`` is F, a number or a function of the skeleton.
+    Parameters
+    ----------
+    g
+        A convex function of an array (m,).
+    gradient
+        A subgradient of g, of shape (m,), at an array (m,).
+    h
+        m functions; each maps a loss to a vector over transitions.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Raises
+    ------
+    InputError
+        If ``h`` is empty, or if something is not a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> squared = am.Composite(
+    ...     g=lambda v: v[0] ** 2,
+    ...     gradient=lambda v: 2 * v,
+    ...     h=[lambda loss: loss],
+    ...     lipschitz=lambda sk: 2.0 * sk.num_steps,
+    ... )
+    >>> am.testing.check_criterion(squared)
     """
 
     def __init__(
@@ -107,7 +153,7 @@ class Composite(Written):
 
 
 class Formula(NamedTuple):
-    """An expression of CVXPY, and what it is an expression in."""
+    """A CVXPY expression with its variable and its parameter."""
 
     q: "cp.Variable"
     loss: "cp.Parameter"
@@ -115,12 +161,30 @@ class Formula(NamedTuple):
 
 
 class CvxpyCriterion(Written):
-    """f(q; l) as an expression of CVXPY, accepted only if CVXPY's rules (DCP) prove it convex in q.
+    """A criterion written as a CVXPY expression.
 
-    ``build(q, loss)`` makes it of a variable q >= 0 of shape (n,) and a parameter >= 0 of shape (n,), or (n, d) with
-    ``dimensions=d``.  Value and subgradient are the expression's own, so q and losses below 0 (which q may be by
-    rounding) are taken as 0 and refused.  Where CVXPY knows no subgradient, as of a power 1.5 at 0, there is an error.
-    Needs the extra ``advmdp[cvx]``; meant for trying things out: an evaluation takes milliseconds, and one at a time.
+    CVXPY's rules (DCP) must prove that the expression is convex in q. Each evaluation takes milliseconds, so this is
+    for trying things out. It needs the extra ``cvx``. Small negative entries of q, which rounding causes, count as 0.
+    An error is raised where CVXPY has no subgradient, such as the power 1.5 at 0.
+
+    Parameters
+    ----------
+    build
+        ``build(q, loss)`` returns the expression, for a non-negative variable q of shape (n,) and a non-negative
+        parameter loss of shape (n,), or (n, d).
+    dimensions
+        The number d of losses at once; one loss of shape (n,) by default.
+    lipschitz
+        A bound on the entries of subgradients: a number, or a function of the skeleton.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import advmdp as am
+    >>> squared = am.CvxpyCriterion(lambda q, loss: cp.square(loss @ q), lipschitz=lambda sk: 2.0 * sk.num_steps)
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> round(squared.value(sk, [0.5, 0.5], [1.0, 0.0]), 6)
+    0.25
     """
 
     def __init__(
@@ -142,7 +206,7 @@ class CvxpyCriterion(Written):
         formula = self._set(q, loss)
         z = formula.expression.grad.get(formula.q, 0.0)
         if z is None:
-            raise InputError(f"{self!r}", "a q at which CVXPY knows no subgradient", "one inside of its domain")
+            raise InputError(f"{self!r}", "a q at which CVXPY has no subgradient", "a q inside the domain")
         dense = z.toarray() if hasattr(z, "toarray") else np.asarray(z)
         return np.broadcast_to(dense.ravel(), q.shape)
 
@@ -152,7 +216,7 @@ class CvxpyCriterion(Written):
             self._formula = self._built(len(q))
         formula = self._formula
         if loss.size != formula.loss.size:
-            raise InputError("loss", f"shape {loss.shape}", f"{formula.loss.shape}, as {self!r} has it")
+            raise InputError("loss", f"shape {loss.shape}", f"{formula.loss.shape}, the shape that {self!r} declares")
         if loss.min() < 0.0:
             raise InputError("loss", f"{loss.min()}", "0 or more")
         formula.q.value = np.maximum(q, 0.0)
@@ -166,7 +230,7 @@ class CvxpyCriterion(Written):
         loss = cp.Parameter((n,) if self.dimensions is None else (n, self.dimensions), nonneg=True, name="loss")
         expression = self.build(q, loss)
         if not isinstance(expression, cp.Expression) or expression.size != 1:
-            raise InputError(f"{self!r}", f"{expression!r}", "a scalar expression of CVXPY")
+            raise InputError(f"{self!r}", f"{expression!r}", "a scalar CVXPY expression")
         if any(variable is not q for variable in expression.variables()):
             raise InputError(f"{self!r}", f"{expression}, with other variables", "an expression in q and the loss only")
         if not expression.is_convex():
@@ -189,7 +253,7 @@ def _name(function: object) -> str:
 
 
 def _answer(given: ArrayLike, where: str, shape: tuple[int, ...]) -> FloatArray:
-    """What a function of the user's gave, checked."""
+    """The result of a user's function, checked."""
     answer = exact_floats(given, where, shape)
     if not np.isfinite(answer).all():
         raise InputError(where, f"{answer[~np.isfinite(answer)][0]}", "finite numbers")

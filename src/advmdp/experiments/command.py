@@ -1,4 +1,4 @@
-"""What ``advmdp run`` says: a plan, a summary."""
+"""The command ``advmdp run``: its plan (``--dry-run``) and its summary."""
 
 import signal
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from advmdp.experiments.spec import read_spec
 from advmdp.experiments.store import Store
 
 MOST_SETTINGS = 6
-"""Of which the end of a run says what was paid."""
+"""How many settings the summary shows."""
 
 
 def plan(path: Path, out: Path, jobs: int, allow_import: Sequence[str], console: Console) -> None:
-    """What would run, how long it would take, and how much disk."""
+    """Print what would run, how long it would take, and how much disk space it needs."""
     spec = read_spec(path)
     runs, store = runs_of(spec, allow_import), Store(out)
     with console.status("trying out the spec"):
@@ -31,7 +31,7 @@ def plan(path: Path, out: Path, jobs: int, allow_import: Sequence[str], console:
     states = [store.state(run) for run in runs]
     todo = [run for run, state in zip(runs, states, strict=True) if state != "finished"]
     table = Table(title=f"{escape(spec.name)}: {plural(len(runs), 'run')}")
-    for column in ("learner", "worlds", "losses", "horizons", "seeds", "runs", "still to play"):
+    for column in ("learner", "worlds", "losses", "horizons", "seeds", "runs", "to play"):
         table.add_column(column, justify="left" if column == "learner" else "right")
     for learner in spec.learners:
         mine = [run for run in runs if run.learner == learner]
@@ -55,27 +55,27 @@ def play(
     path: Path, out: Path, *, jobs: int, resume: bool, fail_fast: bool, engine: Engine, checkpoint_seconds: float,
     allow_import: Sequence[str], console: Console,
 ) -> bool:  # fmt: skip
-    """Play it, and say what became of it; whether every run has its result."""
+    """Play the experiment and print a summary; return whether every run has its result."""
     spec = read_spec(path)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers stop what they run with it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the signal by which schedulers stop a job
     try:
         summary = run_experiment(
             spec, out, jobs=jobs, resume=resume, fail_fast=fail_fast, engine=engine, console=console,
             checkpoint_seconds=checkpoint_seconds, allow_import=allow_import,
         )  # fmt: skip
     except KeyboardInterrupt:
-        console.print(f"stopped; the same command with --resume goes on from the checkpoints in {escape(str(out))}")
+        console.print(f"stopped; to continue from the checkpoints in {escape(str(out))}, add --resume to the command")
         return False
     kept = f", {summary.kept:,} kept from before" if summary.kept else ""
     console.print(f"{plural(summary.finished, 'run')} played{kept}: [bold]{escape(str(out))}[/]", highlight=False)
     if summary.left_over:
         left = plural(len(summary.left_over), "run")
-        console.print(f"left untouched in {escape(str(out))}/runs: {left} of another spec")
+        console.print(f"kept in {escape(str(out))}/runs, but no longer in the spec: {left}")
     if skipped := summary.unfinished - len(summary.failed):
-        console.print(f"{plural(skipped, 'run')} not come to; the same command with --resume plays what is missing")
+        console.print(f"{plural(skipped, 'run')} not played; to play the rest, add --resume to the command")
     try:
         _say_paid(Results(out), console)
-    except InputError as error:  # a file of an earlier run was damaged, which is no fault of this one
+    except InputError as error:  # a file of an earlier run is damaged
         console.print(f"[red]not read[/]: {escape(str(error))}", soft_wrap=True)
     for folder, why in summary.failed.items():
         console.print(f"[red]failed[/]: {escape(folder)}: {escape(why)} (traceback.txt there)", soft_wrap=True)
@@ -83,7 +83,7 @@ def play(
 
 
 def _say_paid(results: Results, console: Console) -> None:
-    """What each learner paid, who paid least first; of the first settings only, if there are many."""
+    """Print what each learner paid, the least first; only the first settings, if there are many."""
     table = results.table()
     for key, rows in list(table.group_by(SETTING, maintain_order=True))[:MOST_SETTINGS]:
         unit = "" if rows["unit"][0] == LOSS else f", in {rows['unit'][0]}"
@@ -103,11 +103,11 @@ def _say_paid(results: Results, console: Console) -> None:
         if table["reacts"].any():
             console.print(REACTING, highlight=False)
         if rest:
-            console.print(f"{plural(rest, 'more setting')}: advmdp report shows them all", highlight=False)
+            console.print(f"{plural(rest, 'more setting')}: see advmdp report", highlight=False)
 
 
 def _span(seconds: float) -> str:
-    """A stretch of time, as people say it."""
+    """A duration in words."""
     for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"

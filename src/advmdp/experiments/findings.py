@@ -1,4 +1,4 @@
-"""What an experiment shows, in sentences: who paid least, by how much, and how sure that is; regret comes second."""
+"""The findings of an experiment in sentences: who paid least, by how much, and how certain that is; then regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,25 +9,25 @@ from advmdp.core.wording import amount, number, plural
 from advmdp.experiments.results import SETTING, Results
 
 SMALL = 0.05
-"""Shares of the regret below this need not be spoken of."""
+"""Shares of the regret below this are not mentioned."""
 SAME = 1e-12
 """Differences below this share of the loss are rounding."""
 ENOUGH = 10
 """With fewer seeds, bootstrap intervals are too narrow to be trusted."""
 MEANING = "Regret is what a learner paid above the best fixed policy on the losses that it met."
-"""What regret compares; wherever regret is shown, this is said."""
+"""The definition of regret, shown wherever regret is shown."""
 REACTING = (
-    "Losses that react are different for every learner: its regret compares it with the best fixed policy on the "
-    "losses that it provoked. So learners are compared by what they paid, never by regret."
+    "Losses that react differ between learners: the regret of each compares it with the best fixed policy on the "
+    "losses that it provoked. So compare learners by what they paid, never by regret."
 )
 
 
 def findings(
     results: Results, table: pl.DataFrame, level: float, mark: Callable[[str], str] = str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """A headline, empty where one setting is all there is, and for each setting its name and what is to be said.
+    """A headline, empty if there is only one setting, and for each setting its name and its finding.
 
-    ``mark`` is how a learner's label is written; all other words are ours.
+    ``mark`` formats a learner's label.
     """
     shown = {label: mark(label) for label in results.every_label}
     compared, items, winners = results.comparisons(level), [], []
@@ -37,7 +37,7 @@ def findings(
         if shared := _shared_seeds(results.runs.filter(**chosen)):
             here = results.only(**chosen, seed=shared)
             ranked, pairs = here.table(level), here.comparisons(level)
-            said = f" Only the {plural(len(shared), 'seed')} that all learners have finished count here."
+            said = f" This counts only the {plural(len(shared), 'seed')} that all learners have finished."
         winner, clear, text = _finding(_marked(ranked, shown), _marked(pairs, shown), level)
         winners.append((winner, clear))
         items.append((setting_name(results, key), text + said))
@@ -50,14 +50,14 @@ def _marked(frame: pl.DataFrame, shown: dict[str, str]) -> pl.DataFrame:
 
 
 def _shared_seeds(runs: pl.DataFrame) -> list[int]:
-    """Those that all learners have, where some have others too: by easier seeds one could win; else nothing."""
+    """The seeds that all learners share, if some have more (which might be easier); otherwise none."""
     seeds = runs.group_by("label").agg("seed")["seed"].to_list()
     shared = set.intersection(*map(set, seeds))
     return sorted(shared) if any(len(own) > len(shared) for own in seeds) else []
 
 
 def _headline(winners: list[tuple[str, bool]]) -> str:
-    """Who wins most often."""
+    """Who paid least most often."""
     if len({name for name, _ in winners}) == 1 and all(clear for _, clear in winners):
         return f"{winners[0][0]} clearly paid least in all {len(winners)} settings."
     counts = {name: sum(one == name for one, _ in winners) for name, _ in winners}
@@ -70,13 +70,13 @@ def _headline(winners: list[tuple[str, bool]]) -> str:
 
 
 def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[str, bool, str]:
-    """The winner of a setting, whether it is one for sure, and the sentences."""
+    """The winner of a setting, whether its lead is clear, and the finding."""
     best = rows.row(0, named=True)
     name, seeds = best["label"], best["seeds"]
     over = f"on average over {plural(seeds, 'seed')}" if seeds > 1 else "with its only seed"
     between = f" ({level:.0%} interval {_ends(best['paid_low'], best['paid_high'])})" if seeds > 1 else ""
     total = amount(best["paid"], best["unit"])
-    paid = f"{total} {over}{between}, {number(best['paid'] / best['horizon'])} an episode."
+    paid = f"{total} {over}{between}, {number(best['paid'] / best['horizon'])} per episode."
     after = f"{_regret(best)}{_doubt(best)}"
     if len(rows) == 1:
         return name, False, f"{name} is the only learner: it paid {paid} {after}"
@@ -88,7 +88,7 @@ def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[
 
 
 def _regret(row: dict[str, Any]) -> str:
-    """The winner's regret, and what it compares with."""
+    """The winner's regret and its comparator."""
     losses = "the losses that it provoked" if row["reacts"] else "the same losses"
     more = "more" if row["regret"] >= 0.0 else "less"
     size, best = amount(abs(row["regret"]), row["unit"]), number(row["comparator"])
@@ -97,15 +97,15 @@ def _regret(row: dict[str, Any]) -> str:
 
 
 def _doubt(row: dict[str, Any]) -> str:
-    """How far the best fixed policy is known, where that is not small beside the regret."""
+    """The uncertainty of the best fixed policy, if it is not small compared with the regret."""
     within = (row["comparator_gap"] or 0.0) * abs(row["comparator"] or 0.0)
     if within <= SMALL * abs(row["regret"]):
         return ""
-    return f" The best fixed policy is proven to within {number(within)} only: by so much regrets may be larger."
+    return f" The best fixed policy is only proven to within {number(within)}, so regrets may be larger by that much."
 
 
 Ahead = tuple[float, float | None, float | None, float, int]
-"""By how much one is ahead of another, from, to, the share of seeds, and their number."""
+"""The lead of one learner over another, the ends of its interval, the share of seeds it won, and their number."""
 
 
 def _ahead(compared: pl.DataFrame, name: str, other: str) -> Ahead | None:
@@ -120,7 +120,7 @@ def _ahead(compared: pl.DataFrame, name: str, other: str) -> Ahead | None:
 
 
 def _margin(second: dict[str, Any], ahead: dict[str, Ahead]) -> str:
-    """By how much it is ahead of the next."""
+    """The lead over the second."""
     other = str(second["label"])
     if other not in ahead:
         return f"{other} is next, but the two share no seed."
@@ -131,22 +131,22 @@ def _margin(second: dict[str, Any], ahead: dict[str, Ahead]) -> str:
     share = f" ({by / paid:.1%})" if paid > by > 0.0 else ""
     between = f" (interval {_ends(low, high)})" if low is not None and high is not None else ""
     times = f"{won * seeds:g} of {plural(seeds, 'seed')}"
-    return f"That is {amount(by, unit)}{share} less than {other}, which is next{between}, and less on {times}."
+    return f"That is {amount(by, unit)}{share} less than {other}, the next{between}, and less on {times}."
 
 
 def _how_sure(ahead: dict[str, Ahead]) -> str:
-    """In words, for people who do not read intervals."""
+    """How certain the lead is, in words."""
     if not ahead:
         return ""
     fewest = min(n for *_, n in ahead.values())
     if fewest == 1:
-        return "With one seed nothing can be said about how sure this is."
+        return "One seed cannot show how certain this is."
     open_ones = [other for other, (_, low, *_) in ahead.items() if low is None or low <= 0.0]
     few = f", but {plural(fewest, 'seed')} are few: take this as a hint." if fewest < ENOUGH else "."
     if not open_ones:
-        return f"It is ahead of every other learner by more than chance between seeds explains{few}"
+        return f"Its lead over every other learner is more than chance between seeds explains{few}"
     rest = f" It is ahead of the others{few}" if len(open_ones) < len(ahead) else ""
-    return f"These {plural(fewest, 'seed')} cannot tell it from {' or '.join(open_ones)}.{rest}"
+    return f"{plural(fewest, 'seed')} are too few to tell it from {' or '.join(open_ones)}.{rest}"
 
 
 def _ends(low: float | None, high: float | None) -> str:
@@ -154,9 +154,9 @@ def _ends(low: float | None, high: float | None) -> str:
 
 
 def setting_name(results: Results, setting: Sequence[object]) -> str:
-    """World, losses and horizon in words; the world only where there are several."""
+    """World, losses and horizon in words; the world only if there are several."""
     world, losses, horizon = setting
     if losses == "own":
-        return f"{world} with losses of its own, {horizon:,} episodes"
+        return f"{world} with its own losses, {horizon:,} episodes"
     several = results.settings["world"].n_unique() > 1
     return f"{losses} losses{f', {world} world' if several else ''}, {horizon:,} episodes"

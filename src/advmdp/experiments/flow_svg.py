@@ -1,4 +1,4 @@
-"""An occupancy measure as flow through the layers, as SVG for a page: see :func:`advmdp.plot.flow`."""
+"""SVG pictures of an occupancy measure as flow through the layers, for reports; see :func:`advmdp.plot.flow`."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from advmdp.plot.flows import GAP, bands, bars
 
 WIDTH, HEIGHT, EDGE, BAR = 1000, 380, 20, 8
 STEP = 90
-"""The least width of a step: pictures of many steps are wider."""
+"""The least width of a step: pictures with many steps are wider."""
 MOST_MARKS = 12
-"""Layers above which only the first and the last are numbered."""
+"""With more layers than this, only the first and the last are numbered."""
 
 
 def flow_svg(
@@ -23,7 +23,7 @@ def flow_svg(
     style: str,
     title: str,
 ) -> str:
-    """The picture; ``style`` is its class, and ``title`` what it is called, escaped."""
+    """The picture, with ``style`` as its class and ``title``, already escaped, as its label."""
     ptr = np.concatenate([[0], np.cumsum(layers)])
     bottom, height = bars(ptr, successor, q)
     layer = np.repeat(np.arange(len(layers)), layers)
@@ -55,19 +55,19 @@ def _ribbon(x0: int, y0: float, x1: int, y1: float, width: float) -> str:
 
 
 def shared_flow(one: FloatArray, other: FloatArray, steps: int) -> float:
-    """The fraction of the flow, over all steps, that goes through the same transitions."""
+    """The fraction of the flow, over all steps, that uses the same transitions."""
     return float(np.minimum(one, other).sum()) / steps
 
 
 def layer_marks(layers: Sequence[int]) -> str:
-    """The numbers of the layers, below a picture; of many only the ends."""
+    """The numbers of the layers below a picture; only the first and last if there are many."""
     shown = range(len(layers)) if len(layers) <= MOST_MARKS else (0, len(layers) - 1)
     marks = "".join(f"<span>{'layer ' if k == 0 else ''}{k}</span>" for k in shown)
     return f'<div class="layers" aria-hidden="true">{marks}</div>'
 
 
 def flow_legend() -> str:
-    """What the parts of such a picture are."""
+    """The legend of such a picture."""
     bar = '<svg class="flow" viewBox="0 0 40 20" aria-hidden="true"><path class="states" d="M16 1h8v18h-8z"/></svg>'
     band = _ribbon(0, 3, 40, 7, 10)
     ours, theirs = (
@@ -75,8 +75,8 @@ def flow_legend() -> str:
         for style in ("k0", "best")
     )
     return (
-        f'<ul class="legend"><li>{bar} a state, as tall as it is likely to be visited</li>'
+        f'<ul class="legend"><li>{bar} a state; its height is the probability of a visit</li>'
         f"<li>{ours} the flow between two states under a learner, in its colour</li>"
         f"<li>{theirs} the same under the best fixed policy</li>"
-        "<li>Flow below 0.1% is left out.</li></ul>"
+        "<li>Flow below 0.1% is omitted.</li></ul>"
     )

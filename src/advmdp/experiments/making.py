@@ -1,8 +1,8 @@
-"""What the tables of a spec become: worlds, losses and criteria of the library.
+"""Worlds, losses and criteria, made from the tables of a spec.
 
-A scenario and an environment of Gymnasium bring losses of their own, and a scenario a criterion that fits them: these
-are what ``kind = "own"`` means.  Whatever a world is read with besides this library, topologies say, or Gymnasium,
-determines it too, so its versions are part of a run's identity; files count by their contents.
+Scenarios and Gymnasium environments have their own losses, and a scenario has a criterion that suits them;
+``kind = "own"`` selects these.  If a world comes from another package, such as a network from topohub, the version of
+that package is part of a run's identity.  Files count by their contents.
 """
 
 import hashlib
@@ -44,19 +44,19 @@ WORLD: TypeAdapter[Any] = TypeAdapter(WorldSpec)
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """An MDP, and what some kinds bring with it."""
+    """An MDP, with the losses, criterion and units that some kinds of world have."""
 
     mdp: MDP
     own_losses: Callable[[int], Losses] | None = None
     """seed -> losses."""
     own_criterion: Criterion | None = None
     units: "Units | None" = None
-    """Those of its own losses."""
+    """The units of its own losses."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """What a loss of the game is in the units of the problem: ``scale`` * loss + ``offset`` for each episode."""
+    """The units of the problem: an episode with a given loss costs ``scale`` * loss + ``offset``."""
 
     name: str
     scale: float
@@ -64,17 +64,16 @@ class Units:
 
 
 def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> World:
-    """The world; ``seed`` is that of the run, for what the spec left open.
+    """The world; ``seed`` is the run's, used if the spec does not fix one.
 
-    A spec may come from anyone, so code that it names is imported only if it is in one of the modules of
-    ``allow_import``.
+    A spec may come from anyone, so code that it names is imported only if ``allow_import`` lists its module.
     """
     return _made(world.model_dump_json(), seed if isinstance(world, RandomWorld) else 0, allow_import)
 
 
 @lru_cache(maxsize=1)
 def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
-    """Learners of a spec meet the same world one after the other, and a large one takes long to make."""
+    """Make a world, and cache it: the learners of a spec use the same one in turn, and a large one takes long."""
     world = WORLD.validate_json(text)
     if isinstance(world, RandomWorld):
         chosen = seed if world.seed is None else world.seed
@@ -90,13 +89,13 @@ def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
 
 
 def make_losses(losses: LossesSpec, world: World, seed: int) -> Losses:
-    """The losses; ``seed`` is that of the run, for what the spec left open."""
+    """The losses; ``seed`` is the run's, used if the spec does not fix one."""
     if isinstance(losses, ReplayLosses):
         return kinds_of_losses.Replay(world.mdp.skeleton, unchanged(losses), rescale=losses.rescale)
     chosen = seed if losses.seed is None else losses.seed
     if isinstance(losses, OwnLosses):
         if world.own_losses is None:
-            raise InputError("losses", "kind 'own'", "a world that has losses of its own: a scenario or Gymnasium's")
+            raise InputError("losses", "kind 'own'", "a world with its own losses: a scenario, or one of Gymnasium's")
         return world.own_losses(chosen)
     kind: Callable[..., Losses] = getattr(kinds_of_losses, losses.kind.capitalize())
     given = losses.model_dump(exclude={"kind", "seed"}, exclude_none=True)
@@ -104,7 +103,7 @@ def make_losses(losses: LossesSpec, world: World, seed: int) -> Losses:
 
 
 def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -> Criterion:
-    """The criterion; the world's own is for its own losses."""
+    """The criterion; the world's own criterion applies to its own losses only."""
     if isinstance(criterion, OwnCriterion):
         fitting = world.own_criterion if isinstance(losses, OwnLosses) else None
         return fitting or TotalLoss()
@@ -114,13 +113,13 @@ def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -
 
 
 def make_units(world: World, losses: LossesSpec, criterion: Criterion) -> Units | None:
-    """The units of what is paid, where they are known: of a world's own losses, by its own criterion."""
+    """The units of the cost, known only for a world's own losses under its own criterion."""
     own = isinstance(losses, OwnLosses) and criterion == (world.own_criterion or TotalLoss())
     return world.units if own else None
 
 
 def packages_of(world: WorldSpec) -> dict[str, str]:
-    """What a world is read with besides this library, and its version."""
+    """The other packages that a world depends on, with their versions."""
     names: tuple[str, ...] = ()
     if isinstance(world, ScenarioWorld):
         names = scenario_packages(world.name)
@@ -137,25 +136,25 @@ def _version(package: str) -> str:
 
 
 def unchanged(part: FilePart) -> str:
-    """The file, which must still be what the identity says."""
+    """The path of the file; raises if its contents have changed since the spec was read."""
     assert part.file is not None
     try:
         content = Path(part.file).read_bytes()
     except OSError as error:
         raise InputError(part.file, f"{error.strerror}", "the file that the spec names") from None
     if hashlib.sha256(content).hexdigest() != part.digest:
-        raise InputError(part.file, "a file that has changed since the spec was read", "the same one, or a new start")
+        raise InputError(part.file, "changed since the spec was read", "the same file; start again to use the new one")
     return part.file
 
 
 def _expanded(world: ExpandedWorld) -> MDP:
     try:
-        # Opened here, since NumPy does not close what it cannot read.
+        # Opened here, because NumPy does not close a file that it cannot read.
         with open(unchanged(world), "rb") as file, np.load(file, allow_pickle=False) as archive:
             transition = archive["transition"]
     except InputError:
         raise
-    except Exception as error:  # whatever NumPy makes of a file that is none
+    except Exception as error:  # NumPy may raise anything on an invalid file
         raise InputError(world.file, f"{error}", "an .npz file with an array called transition") from None
     return time_expand(transition, world.steps, world.initial).mdp
 
@@ -165,6 +164,6 @@ def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
     from advmdp.model.gymnasium_tables import make_environment
 
     model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
-    # What was paid is the return with its sign turned; where all rewards are zero there is nothing to scale.
+    # The cost is minus the return; if all rewards are zero, there is nothing to scale.
     units = Units("negative reward", float(model.scale), -float(model.offset)) if model.scale > 0.0 else None
     return World(model.mdp, lambda seed: model.losses, units=units)

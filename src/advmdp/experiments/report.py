@@ -1,10 +1,9 @@
-"""An experiment as one HTML file that needs nothing else: no network, no server, no library.
+"""The report of an experiment as one self-contained HTML file: no network, no server, no library.
 
-What it says first is made from :meth:`Results.comparisons`: who paid least, by how much, and how sure that is.  Regret
-comes second, and wherever it stands, the page says what it compares with.  The curves are drawn by some 220 lines of
-JavaScript of our own (page/page.js) into SVG: a five-hundredth of the size of a plotting library, and its colours
-follow the reader's light or dark mode.  Its content security
-policy forbids every request, and every script but that one; all text that comes from a spec or a run is escaped.
+It opens with :meth:`Results.comparisons` in words: who paid least, by how much, and how certain that is.  Regret comes
+second, always with its comparator.  About 220 lines of our own JavaScript (page/page.js) draw the curves as SVG.  They
+are a five-hundredth of the size of a plotting library, and the colours follow the reader's light or dark mode.  The
+content security policy forbids all requests and all other scripts; all text from a spec or a run is escaped.
 """
 
 import json
@@ -33,26 +32,26 @@ from advmdp.web.pages import whole_page
 NAME = "report.html"
 LEVEL = 0.95
 MOST_FLOW = 3_000_000
-"""Characters of pictures of flow: the rest is left out, and said to be."""
+"""The most characters for pictures of flow; the report says how many it omits."""
 LONG = 12
-"""Layers of a world above which its pictures stand one above the other."""
+"""With more layers than this, the pictures of a world are stacked."""
 MOST_PICTURES = 3
-"""Of flow, in a setting."""
+"""The most pictures of flow in a setting."""
 MOST_FINDINGS = 6
-"""Settings that the summary speaks of at once; the others unfold."""
+"""How many settings the summary shows at once; the others can be unfolded."""
 MEASURES = (
-    ("above", "paid above the least", "What was paid so far above what the learner paid that paid least in the end."),
-    ("each", "paid per episode", "What an episode has cost on average so far."),
+    ("above", "paid above the least", "Cost so far above that of the learner that paid least in the end."),
+    ("each", "paid per episode", "The average cost of an episode so far."),
     ("regret", "regret", MEANING),
-    ("regret_online", "R^ON", "The part of the regret that is due to not knowing the losses."),
-    ("regret_approximation", "R^APP", "The part of the regret that is due to not knowing the dynamics."),
+    ("regret_online", "R^ON", "The part of the regret due to not knowing the losses."),
+    ("regret_approximation", "R^APP", "The part of the regret due to not knowing the dynamics."),
     ("epochs", "epochs", "How many epochs have begun."),
-    ("radius", "radii", "The mean radius of the confidence sets, pairs counted alike; 2 is no constraint."),
+    ("radius", "radii", "The mean radius of the confidence sets over all pairs; 2 is no constraint."),
 )
 
 
 def write_report(root: str | PathLike[str], out: str | PathLike[str] | None = None) -> Path:
-    """Write the report of the experiment in the folder ``root``: into ``report.html`` there, unless said."""
+    """Write the report of the experiment in the folder ``root``, by default to ``report.html`` there."""
     results = Results(root)
     path = results.root / NAME if out is None else path_of("out", out)
     write_bytes(path, report(results).encode())
@@ -81,7 +80,7 @@ def report(results: Results) -> str:
 
 
 def _about(results: Results) -> str:
-    """What was run, and how much of it is there."""
+    """What was run, and how many runs are finished."""
     seeds = {seed for frame in (results.runs, results.missing) for seed in frame["seed"]}
     settings, done, open_ones = results.settings, len(results.runs), len(results.missing)
     said = (
@@ -110,15 +109,16 @@ def _summary(results: Results, table: pl.DataFrame) -> str:
     if rest := listed[MOST_FINDINGS:]:
         shown = f"<summary>{plural(len(rest), 'more setting')}</summary>"
         found += f'<details>{shown}<ul class="findings">{"".join(rest)}</ul></details>'
-    clearly = f"Clearly: the {LEVEL:.0%} interval of the lead over every other is above 0, with 10 seeds or more. "
+    lead = f"the {LEVEL:.0%} interval of the lead over each other learner is above 0"
+    clearly = f'"Clearly" means that {lead}, with at least 10 seeds. '
     reacting = f"{REACTING} " if table["reacts"].any() else ""
-    seeds = "Intervals are about seeds; other worlds and losses may differ by more."
+    seeds = "Intervals cover variation between seeds; other worlds and losses may differ by more."
     note = f"{MEANING} {reacting}{headline and clearly}{seeds}"
     return f'{headline and f"<p>{headline}</p>"}{found}<p class="note">{note}</p>'
 
 
 def _settings(results: Results) -> str:
-    """Where there are several settings, the choice of the one that is shown."""
+    """A menu to choose the setting, if there are several."""
     choices = "".join(
         f'<option value="{i}">{escape(setting_name(results, row))}</option>'
         for i, row in enumerate(results.settings.rows())
@@ -166,11 +166,11 @@ def _final(results: Results, table: pl.DataFrame) -> str:
             body.append(row_of(_learner(results, row["label"]), cells))
         parts.append(table_of(head, body, f"{setting_name(results, key)}{_unit(rows)}", i))
     note = (
-        f"Means over seeds; who paid least comes first. {MEANING} Best fixed is what that policy would have paid. "
-        "The bound is what the learner guarantees of its regret, where it does."
+        f'Means over seeds, the least paid first. {MEANING} "Best fixed" is what that policy would have paid. '
+        '"Bound" is the guarantee on the regret, if the learner has one.'
     )
     if (table["paid"] < 0.0).any():
-        note += " Below zero, something was earned."
+        note += " A negative cost is a profit."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
 
@@ -179,7 +179,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _unit(rows: pl.DataFrame) -> str:
-    """What the amounts of a table are in, where that is not plain losses."""
+    """The unit of the amounts in a table, unless they are plain losses."""
     return "" if rows["unit"][0] == LOSS else f"; amounts in {rows['unit'][0]}"
 
 
@@ -196,7 +196,7 @@ def _pairs(results: Results, table: pl.DataFrame) -> str:
         )
         body = [row_of(_learner(results, one), cells, _learner(results, other)) for one, other, cells in pairs]
         parts.append(table_of(head, body, setting_name(results, key), i, texts=2))
-    note = "Differences of what was paid, seed by seed. An interval that holds 0 leaves open who pays less."
+    note = "Differences in what was paid, paired by seed. If an interval contains 0, it is open who pays less."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
 
@@ -212,7 +212,7 @@ def _turned(row: dict[str, Any]) -> tuple[str, str, list[object]]:
 
 
 def _weights(results: Results) -> str:
-    """The weights of the experts of each mixture, in every setting; nothing where there is no mixture."""
+    """The weights of the experts of each mixture in every setting; nothing if there is no mixture."""
     figures = []
     for i, key, rows in _by_setting(results, results.curves):
         for label in mixtures(rows):
@@ -222,16 +222,16 @@ def _weights(results: Results) -> str:
     if not figures:
         return ""
     note = (
-        "The height of a layer is the weight of an expert in the mixture that is played. Episodes are on a logarithmic "
-        "axis. Experts that never weigh much are added up as others."
+        "The height of a layer is the weight of an expert in the mixture. Episodes are on a logarithmic axis. Experts "
+        "with small weights are summed as others."
     )
-    head = '<h2 id="h-weights">Whom the mixture follows</h2>'
+    head = '<h2 id="h-weights">Which experts the mixture follows</h2>'
     body = "".join(figures)
     return f'<section aria-labelledby="h-weights">{head}{body}<p class="note">{note}</p></section>'
 
 
 def _flows(results: Results, table: pl.DataFrame) -> Iterator[str]:
-    """In every setting the two learners that paid least and the best fixed policy, as far as there is room."""
+    """For every setting, the two learners that paid least and the best fixed policy, as far as space allows."""
     room, left = MOST_FLOW, 0
     for i, _, rows in _by_setting(results, results.runs):
         ranked = table.join(rows.select(SETTING).unique(), on=SETTING, maintain_order="left")["label"].to_list()
@@ -242,12 +242,12 @@ def _flows(results: Results, table: pl.DataFrame) -> Iterator[str]:
         room -= len(text)
         yield text
     if left:
-        yield f'<p class="note">The pictures of {plural(left, "setting")} are left out: too large.</p>'
+        yield f'<p class="note">The pictures of {plural(left, "setting")} are omitted: too large.</p>'
     yield flow_legend()
 
 
 def _flow(results: Results, rows: pl.DataFrame, labels: Sequence[str], setting: int) -> str:
-    """The last policies of these learners, and the best fixed one on the losses of the first; "" where not written."""
+    """The last policies of these learners, and the best fixed one on the losses of the first; "" without data."""
     pictures: list[str] = []
     caption = ""
     for label in labels:
@@ -262,30 +262,30 @@ def _flow(results: Results, rows: pl.DataFrame, labels: Sequence[str], setting: 
         if not pictures:
             losses = f"the losses that {label} provoked" if run["reacts"] else "the same losses"
             shown.append((escape(f"best fixed policy on {losses}"), best, "best"))
-            caption = f"{agree:.0%} of the flow of {escape(label)} goes the same way as that of the best fixed policy."
+            caption = f"{agree:.0%} of the flow of {escape(label)} agrees with the best fixed policy."
         ends = frame["state"].to_numpy(), frame["successor"].to_numpy()
         for said, q, style in shown:
             svg = flow_svg(layers, *ends, q, style, said)
             pictures.append(f"<div><p>{said}</p>{svg}{layer_marks(layers)}</div>")
-    kind = "pair long" if len(layers) > LONG else "pair"  # a picture of many steps wants the whole width
+    kind = "pair long" if len(layers) > LONG else "pair"  # a picture of many steps needs the whole width
     body = "".join(pictures)
     return f'<figure class="{kind}" data-setting="{setting}">{body}<figcaption>{caption}</figcaption></figure>'
 
 
 def _certificates(table: pl.DataFrame) -> str:
-    """How exactly what had to be solved was solved."""
+    """The accuracy of all projections and comparators."""
     if table.is_empty():
         return "<p>No run is finished.</p>"
     projection, comparator = table["projection_gap"].max(), table["comparator_gap"].max()
     worst = table.group_by("label", maintain_order=True).agg(pl.max("projection_gap", "comparator_gap"))
     body = [row_of(escape(label), [exact(a), exact(b)]) for label, a, b in worst.iter_rows()]
     text = (
-        f"Every projection that a learner made was solved, with a proof that no other point is closer by more than "
-        f"{exact(projection)}. The best fixed policy, which regret is measured against, is "
+        f"Every projection was solved and is proven optimal to within {exact(projection)}. The best fixed policy, the "
+        "comparator of regret, is "
         + (
             "exact."
             if comparator == 0.0
-            else f"proven to pay at most a fraction {exact(comparator)} more than the least."
+            else f"proven to pay at most a fraction {exact(comparator)} more than the optimum."
         )
     )
     head = ["learner", "largest gap of a projection", "largest gap of the comparator"]
@@ -293,7 +293,7 @@ def _certificates(table: pl.DataFrame) -> str:
 
 
 def _runs(results: Results) -> str:
-    """Every run of the spec, what is missing first."""
+    """Every run of the spec, unfinished ones first."""
     numbers = ["regret", "comparator", "bound", "epochs"]
     names = ["paid", "regret", "best fixed", "bound", "epochs"]
     head = ["learner", *names, "world", "losses", "episodes", "seed", "run"]
@@ -309,7 +309,7 @@ def _runs(results: Results) -> str:
 
 
 def _run(row: dict[str, Any], cells: str) -> str:
-    """The row of a run: who played where, what came of it, and which run it is."""
+    """The table row of a run: learner, result, setting and identity."""
     texts = "".join(f"<td>{escape(row[name])}</td>" for name in ("world", "losses"))
     head = f'<th scope="row" class="text">{escape(row["label"])}</th>'
     name = f"<td><code>{escape(row['folder'].rpartition('-')[2])}</code></td>"
@@ -317,7 +317,7 @@ def _run(row: dict[str, Any], cells: str) -> str:
 
 
 def _manifest(results: Results) -> str:
-    """All that is needed to get the same bytes again."""
+    """Everything needed to reproduce the same bytes."""
     spec = toml_text(results.spec)
     manifests = [results.manifest(name) for name in results.runs["folder"].unique(maintain_order=True)]
     seen = list(dict.fromkeys(_machine(manifest) for manifest in manifests))
@@ -328,7 +328,7 @@ def _manifest(results: Results) -> str:
         f"<p>With the spec below in <code>spec.toml</code> ({save}):</p><pre>{escape(command)}</pre>"
         f"<h3>Spec</h3>{_pre(spec, 'Spec')}"
         f"<h3>Versions and machine</h3>{_pre(versions, 'Versions and machine')}"
-        f'<p class="note">The same spec and versions give the same bytes, on any number of processes.</p>'
+        f'<p class="note">The same spec and versions give the same bytes with any number of processes.</p>'
     )
 
 
@@ -343,7 +343,7 @@ def _machine(manifest: dict[str, Any]) -> str:
 
 
 def _data(results: Results) -> str:
-    """What the curves are drawn from; < is written so that no text can end the script."""
+    """The data of the curves as JSON; < is escaped, so that no text can end the script element."""
     places = {key: i for i, key in enumerate(results.settings.rows())}
     lines: dict[tuple[int, int], dict[str, Any]] = {}
     for column, bands in _bands(results):
@@ -371,7 +371,7 @@ def _data(results: Results) -> str:
 
 
 def _bands(results: Results) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The curves by name, each with its mean and interval; what was paid in all is for the legend."""
+    """The curves by name, each with mean and interval; "paid" is for the legend."""
     yield "paid", results.paid(LEVEL)
     yield "each", results.paid(LEVEL, each=True)
     yield "above", results.above(LEVEL)
@@ -385,7 +385,7 @@ def _rounded(values: pl.Series) -> list[float | None]:
 
 
 def _by_setting(results: Results, frame: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], pl.DataFrame]]:
-    """The number of each setting, the setting, and its rows, where there are some."""
+    """The number of each setting, the setting, and its rows; settings without rows are skipped."""
     parts = frame.partition_by(SETTING, as_dict=True, maintain_order=True) if len(frame) else {}
     for i, key in enumerate(results.settings.rows()):
         if key in parts:

@@ -1,16 +1,16 @@
-"""What came out of an experiment, as frames: the store is read once, and no run is played again.
+"""The results of an experiment as data frames, read from its store without playing any run again.
 
-Uncertainty is about seeds.  The interval of a mean over n of them is the percentile bootstrap: draw n seeds with
-replacement, take the mean, and do so ``resamples`` times; ``level`` of these means lie inside.  The draws are fixed
-by ``seed``, so the same store gives the same numbers.  One seed says nothing about others: its intervals are empty.
-Learners are compared seed by seed, in the same world against the same losses, which takes out what the seed does to
-both.  Below about ten seeds such intervals are too narrow.
+Intervals express the uncertainty over seeds.  The interval of a mean over n seeds is a percentile bootstrap: draw n
+seeds with replacement, take the mean, and repeat ``resamples`` times; the interval contains a fraction ``level`` of
+these means.  ``seed`` fixes the draws, so the same store gives the same numbers.  With a single seed, intervals are
+empty; below about ten seeds they are too narrow.  Learners are compared seed by seed, in the same world against the
+same losses, which removes the variation that they share.
 
-What was paid comes first.  Learners are compared by it: where losses do not react, all learners meet the same ones, and
-the difference in paid is the difference in regret; where they do, each regret is about the losses that this learner
+Learners are compared by what they paid.  If losses do not react, all learners meet the same ones, and the difference in
+what they paid is the difference in regret.  If losses react, the regret of each learner is about the losses that it
 provoked, and regrets of two learners cannot be compared.  ``paid`` and all regrets of ``table``, ``paid``, ``regret``
-and ``comparisons`` are in the units of the problem where the world has some (money, milliseconds), and else in losses;
-``runs`` and ``curves`` have the numbers of the files, and ``paid`` besides.
+and ``comparisons`` are in the units of the problem (money, milliseconds), or in losses if the world has no units.
+``runs`` and ``curves`` have the numbers of the files, plus ``paid``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,11 +33,11 @@ from advmdp.game.ledger import marks
 from advmdp.learners.base import WEIGHT
 from advmdp.model.tables import TOLERANCE
 
-AGAIN = " (delete the folder of the run, and --resume plays it again)"
+AGAIN = " (to play it again, delete the folder of the run and use --resume)"
 LONGEST = 500
-"""Characters of an error that are kept."""
+"""The most characters kept of an error."""
 SETTING = ["world", "losses", "horizon"]
-"""What two learners share that can be compared."""
+"""What two learners must share to be compared."""
 WHICH = ["label", "learner", *SETTING, "seed"]
 CURVES = (
     "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
@@ -45,7 +45,7 @@ CURVES = (
 )  # fmt: skip
 KNOWN = (*CURVES, "episode", "path", "folder")
 IN_UNITS = ("regret", "regret_approximation", "regret_online", "bound")
-"""Differences of what is paid."""
+"""Columns that are differences in what is paid."""
 UNITS = {
     "paid": pl.Float64(),
     "unit": pl.String(),
@@ -53,23 +53,23 @@ UNITS = {
     "offset": pl.Float64(),
     "reacts": pl.Boolean(),
 }
-"""What ``curves`` say besides the files: what was paid in units of the problem, and whether the losses react."""
+"""Columns that ``curves`` adds to the files: the cost in units of the problem, and whether the losses react."""
 LOSS = "loss"
-"""The unit of worlds that have no other."""
+"""The unit of worlds without units of their own."""
 GAPS = ("projection_gap", "comparator_gap")
 SUMS = tuple(name for name in CURVES if name not in ("bound", "radius"))
 """Columns that always have a number."""
 PARTS = ("root", "name", "spec", "_entries", "_played", "_manifests", "every_label")
-"""What a part of the results shares with the whole."""
+"""Attributes that a selection of the results shares with the whole."""
 INDEXED = {
     "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
     "seed": int,
 }  # fmt: skip
-"""What the index says of a run."""
+"""The fields of a run in the index, and their types."""
 
 
 class Played(Protocol):
-    """A finished :class:`advmdp.Game`, or the account of one that somebody else's agent played."""
+    """A finished :class:`advmdp.Game`, or the account of a game that another library's agent played."""
 
     @property
     def episodes(self) -> int: ...
@@ -80,10 +80,28 @@ class Played(Protocol):
 
 
 class Results:
-    """The store of an experiment, read.
+    """The results of an experiment, as Polars frames.
 
-    ``runs``, ``curves`` and ``missing`` are what is there and what is not; ``paid``, ``above``, ``regret``, ``table``,
-    ``comparisons`` what follows from it.  All are Polars frames.
+    ``runs``, ``curves`` and ``missing`` say what is there; ``paid``, ``above``, ``regret``, ``table`` and
+    ``comparisons`` summarise it over seeds. Intervals are percentile bootstrap intervals over seeds, and are empty
+    for a single seed.
+
+    Parameters
+    ----------
+    root
+        The folder that ``advmdp run`` wrote.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = [am.losses.Stochastic(mdp.skeleton, seed=seed) for seed in range(3)]
+    >>> games = {
+    ...     name: [am.play(mdp, one, am.make_learner(name, mdp), episodes=200, seed=one.seed) for one in losses]
+    ...     for name in ("SelfTuning", "Uniform")
+    ... }
+    >>> am.Results.of_games(games).table()["label"].to_list()
+    ['SelfTuning', 'Uniform']
     """
 
     def __init__(self, root: str | PathLike[str]) -> None:
@@ -101,15 +119,32 @@ class Results:
         self._entries = entries.with_columns(states)
         self.every_label = self.labels
         self._played: pl.DataFrame | None = None
-        """The curves of games that are in no store."""
+        """The curves of games that are not in a store."""
         self._manifests: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def of_games(cls, games: Mapping[str, Sequence[Played]], world: str = "this", losses: str = "these") -> "Results":
-        """Games that were played in one world against one kind of losses, by label, one for each seed.
+        """Collect games that were played in one world against one kind of losses.
 
-        They may also be accounts of other people's agents (:mod:`advmdp.integrations.gymnasium`).  ``world`` and
-        ``losses`` are what the setting is called.
+        Parameters
+        ----------
+        games
+            For each label, a list of games with one for each seed. They may also be accounts of other agents, see
+            ``advmdp.integrations.gymnasium``.
+        world
+            The name of the world in tables.
+        losses
+            The name of the losses in tables.
+
+        Returns
+        -------
+        Results
+            The same tables and figures as for an experiment.
+
+        Raises
+        ------
+        InputError
+            If the games cannot be compared.
         """
         found = object.__new__(cls)
         found.root, found.name, found.spec = Path(), "games", {}
@@ -133,16 +168,26 @@ class Results:
         return found
 
     def folder(self, name: str) -> Path:
-        """Where the files of a run are."""
+        """Find the files of a run.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        pathlib.Path
+            The folder.
+        """
         return self.root / RUNS / name
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """A row for each finished run and mark: what the run is, and the account up to that episode.
+        """A row for each finished run and mark: the run, and its account up to that episode.
 
-        ``bound`` is empty where the learner guarantees nothing, ``radius`` where it has no confidence sets.  ``paid``
-        is the loss in the units of the problem.  Weights of SelfTuning and whatever else learners mark are columns,
-        empty for the others.
+        ``paid`` is the loss in the units of the problem. ``bound`` is empty for learners without a guarantee,
+        ``radius`` for learners without confidence sets. What learners mark themselves is in further columns.
         """
         there = self._entries.filter(state="finished")
         if there.is_empty():
@@ -165,7 +210,7 @@ class Results:
         )
 
     def _read(self, folders: Iterable[str]) -> pl.DataFrame:
-        """The curves of these runs; those with the same columns at once."""
+        """Read the curves of these runs, those with the same columns together."""
         alike: dict[tuple[str, ...], list[str]] = {}
         losses = dict(self._entries.select("folder", "losses").iter_rows())
         for folder in folders:
@@ -175,48 +220,65 @@ class Results:
             frame = _read_curves([self._file(name, CURVE) for name in some])
             for (folder,), part in frame.group_by("folder", maintain_order=True):
                 about = self.manifest(str(folder))
-                # Manifests did not always say whether the losses react; those that do were called "adaptive".
+                # Older manifests do not say whether the losses react; then, only "adaptive" ones did.
                 reacts = bool(about.get("reacts", losses[folder].startswith("adaptive")))
                 found.append(_with_units(part, about.get("units", {}), reacts))
         return pl.concat(found, how="diagonal")
 
     @property
     def weights(self) -> list[str]:
-        """The columns of ``curves`` that are the weights of a mixture's experts."""
+        """The columns of ``curves`` that hold the weights of a mixture's experts."""
         return [name for name in self.curves.columns if name.startswith(WEIGHT)]
 
     def _check_marks(self, there: pl.DataFrame, found: pl.DataFrame) -> None:
-        """Every curve must have all its episodes, or seeds could not be put side by side."""
+        """Check that every curve has all its episodes, so that seeds can be put side by side."""
         episodes = dict(found.group_by("folder").agg("episode").iter_rows())
         expected = {horizon: marks(horizon).tolist() for horizon in there["horizon"].unique()}
         for folder, horizon in there.select("folder", "horizon").iter_rows():
             if episodes.get(folder) != expected[horizon]:
-                raise InputError(f"{self.folder(folder) / CURVE}", "other episodes", "a curve as it was written")
+                raise InputError(f"{self.folder(folder) / CURVE}", "other episodes", "the curve as advmdp wrote it")
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each finished run: what it is, and the account of the whole game."""
+        """A row for each finished run: the run, and its account of the whole game."""
         return self.curves.filter(pl.col("episode") == pl.col("horizon")).drop("episode")
 
     @cached_property
     def missing(self) -> pl.DataFrame:
-        """The runs of the spec that are not finished: ``state`` says how far they came, ``why`` what went wrong."""
+        """The runs that are not finished: ``state`` says how far they got, ``why`` what went wrong."""
         rest = self._entries.filter(pl.col("state") != "finished")
         why = pl.Series("why", [_last_words(self.folder(name)) for name in rest["folder"]], pl.String)
         return rest.select(*WHICH, "state", "folder").with_columns(why)
 
     @cached_property
     def settings(self) -> pl.DataFrame:
-        """World, losses and horizon: what learners can be compared in, in the order of the spec."""
+        """World, losses and horizon: the settings in which learners can be compared, in the order of the spec."""
         return self._entries.select(SETTING).unique(maintain_order=True)
 
     @property
     def labels(self) -> list[str]:
-        """What the learners are called, in the order of the spec."""
+        """The labels of the learners, in the order of the spec."""
         return self._entries["label"].unique(maintain_order=True).to_list()
 
     def only(self, **chosen: Any) -> "Results":
-        """The part where ``label``, ``world``, ``losses``, ``horizon``... are what is said, or one of a list."""
+        """Select runs.
+
+        Parameters
+        ----------
+        **chosen
+            A value, or a list of values, for any of ``label``, ``learner``, ``world``, ``losses``, ``horizon`` and
+            ``seed``.
+
+        Returns
+        -------
+        Results
+            The part that matches.
+
+        Raises
+        ------
+        InputError
+            If a column is unknown, or if nothing matches.
+        """
         part = object.__new__(Results)
         part.__dict__.update({name: self.__dict__[name] for name in PARTS})
         for column, value in chosen.items():
@@ -232,14 +294,45 @@ class Results:
     def paid(
         self, level: float = 0.95, resamples: int = 2000, seed: int = 0, *, each: bool = False
     ) -> pl.DataFrame:  # fmt: skip
-        """What was paid up to each mark, the mean over seeds and its interval; with ``each``, an episode."""
+        """Average what was paid up to each mark, over seeds.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+        each
+            Whether to divide by the number of episodes.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
+        """
         found = self.regret(level, resamples, seed, of="paid")
         return found.with_columns(pl.col("mean", "low", "high") / pl.col("episode")) if each else found
 
     def above(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """What was paid up to each mark above ``best``, the learner that paid least in the end, seed by seed.
+        """Average what was paid above the best learner, seed by seed.
 
-        Seeds that only one of the two has do not count.
+        The best learner is the one that paid least in the end. Seeds that only one of the two has are ignored.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
         """
         draws, rows = _Draws(level, resamples, seed), []
         best = {key: part["label"][0] for key, part in self.table(level, 1).group_by(SETTING, maintain_order=True)}
@@ -258,10 +351,31 @@ class Results:
         return _frames(rows, ["label", *SETTING, "best", "episode", "mean", "low", "high", "seeds"])
 
     def regret(self, level: float = 0.95, resamples: int = 2000, seed: int = 0, of: str = "regret") -> pl.DataFrame:
-        """The mean over seeds at each mark, and its interval; ``of`` another column of the curves if said.
+        """Average the regret at each mark, over seeds.
 
-        Regret is what was paid above the best fixed policy on the same losses: :meth:`paid` and :meth:`above` are the
-        ones to compare learners by.
+        Regret compares with the best fixed policy on the same losses. To compare learners, use :meth:`paid` or
+        :meth:`above`.
+
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+        of
+            Another column of the curves to average.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each setting, learner and mark, with the mean and its interval.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
         """
         known = [*CURVES, "paid", *_marked(self.curves)]
         if of not in known:
@@ -276,10 +390,22 @@ class Results:
         return _frames(rows, ["label", *SETTING, "episode", "mean", "low", "high", "seeds"])
 
     def table(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """The end of the games: a row for each setting and learner, who paid least first.
+        """Summarise whole games: a row for each setting and learner, the cheapest first.
 
-        ``paid`` has its interval in ``paid_low`` and ``paid_high``, ``regret`` in ``low`` and ``high``; ``loss`` is
-        what was paid in losses of the game, whatever ``unit`` is.
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``paid`` with its interval ``paid_low`` to ``paid_high``, ``regret`` with ``low`` to ``high``, and
+            ``loss``, what was paid in losses rather than in the units of the problem.
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in in_units(self.runs).group_by([*SETTING, "label"], maintain_order=True):
@@ -295,15 +421,26 @@ class Results:
         return found.join(places, on=SETTING, maintain_order="left").sort("place", "paid").drop("place")
 
     def comparisons(self, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pl.DataFrame:
-        """Learners two by two, over the seeds that both have.
+        """Compare learners in pairs, over the seeds that both have.
 
-        ``difference`` is what ``label`` paid minus what ``other`` paid, the mean over seeds: below zero, ``label`` paid
-        less.  ``won`` is the share of seeds on which it did, a tie counting half.  Where losses do not react, the
-        difference in regret is the same.
+        Parameters
+        ----------
+        level
+            The level of the intervals.
+        resamples
+            The number of bootstrap samples.
+        seed
+            Fixes the bootstrap samples.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``difference`` is what ``label`` paid minus what ``other`` paid: negative if ``label`` paid less. ``won``
+            is the share of seeds on which it paid less; a tie counts half.
         """
         draws, rows = _Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
-            # By label and seed, not as columns: a label may be any text, the name of another column too.
+            # In dictionaries, not columns: a label may be any text, even the name of another column.
             wide = {str(name): dict(rows.iter_rows()) for name, rows in _by_label(part)}
             for one, other in combinations(wide, 2):
                 shared = [seed for seed in wide[one] if seed in wide[other]]
@@ -317,32 +454,57 @@ class Results:
         return _frames(rows, [*SETTING, "label", "other", "seeds", "difference", "low", "high", "won"])
 
     def manifest(self, name: str) -> dict[str, Any]:
-        """What a finished run says of itself, by the name of its folder."""
+        """Read what a finished run records about itself.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        dict
+            Inputs, versions and results.
+
+        Raises
+        ------
+        InputError
+            If the run is not finished or its file is damaged.
+        """
         if name not in self._manifests:
             path = self.folder(name) / MANIFEST
             found = read_table(path)
             if not _is_manifest(found):
-                raise InputError(
-                    f"{path}", "something missing or odd", f"the manifest of a run as it was written{AGAIN}"
-                )
+                raise InputError(f"{path}", "invalid or incomplete", f"the manifest as advmdp wrote it{AGAIN}")
             self._manifests[name] = found
         return self._manifests[name]
 
     def flow(self, name: str) -> pl.DataFrame | None:
-        """The occupancy measures of a finished run; None for a world too large to have them written out."""
+        """Read the occupancy measures of a finished run.
+
+        Parameters
+        ----------
+        name
+            The name of the run.
+
+        Returns
+        -------
+        polars.DataFrame or None
+            None if the world was too large to record them.
+        """
         about = self.manifest(name)
         there = FLOW in about["files"] if "files" in about else (self.folder(name) / FLOW).exists()
         return _read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None
 
     def _file(self, name: str, file: str) -> Path:
-        """A file of a finished run, which must have the checksum that its manifest says; older ones say none."""
+        """A file of a finished run, checked against the checksum in the manifest; older manifests have none."""
         path, checksum = self.folder(name) / file, self.manifest(name).get("files", {}).get(file)
         try:
             right = checksum is None or checksum == sha256(path.read_bytes()).hexdigest()
         except OSError as error:
-            raise InputError(f"{path}", f"{error.strerror}", f"the file as it was written{AGAIN}") from None
+            raise InputError(f"{path}", f"{error.strerror}", f"the file as advmdp wrote it{AGAIN}") from None
         if not right:
-            raise InputError(f"{path}", "a file that does not have its checksum", f"the file as it was written{AGAIN}")
+            raise InputError(f"{path}", "the checksum does not match", f"the file as advmdp wrote it{AGAIN}")
         return path
 
     def __repr__(self) -> str:
@@ -351,7 +513,7 @@ class Results:
 
 
 class _Draws:
-    """Means of seeds drawn again and again: the same draws for all that has as many seeds."""
+    """Bootstrap resamples of seeds, the same for all data with equally many seeds."""
 
     def __init__(self, level: float, resamples: int, seed: int) -> None:
         if not 0.0 < level < 1.0:
@@ -367,7 +529,7 @@ class _Draws:
         if n == 1:
             return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
         if n not in self._weights:
-            # How often each seed is drawn: the means of all resamples are then one product of matrices.
+            # How often each seed is drawn: this makes the means of all resamples one matrix product.
             rng = np.random.default_rng(self._seed)
             self._weights[n] = rng.multinomial(n, np.full(n, 1.0 / n), self._resamples) / n
         low, high = np.quantile(self._weights[n] @ values, self._tails, axis=0)
@@ -375,7 +537,7 @@ class _Draws:
 
 
 def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:
-    """All of them in one, what is no number left empty."""
+    """Concatenate the frames, with NaN replaced by null."""
     if not rows:
         kinds = dict.fromkeys(("label", "other", "world", "losses", "best"), pl.String()) | {"horizon": pl.Int64()}
         return pl.DataFrame(schema={name: kinds.get(name, pl.Float64()) for name in columns})
@@ -383,10 +545,10 @@ def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFram
 
 
 def _index(root: Path) -> dict[str, Any]:
-    """The index of the store, with the shape it must have."""
-    expected = "a folder that advmdp ran an experiment into"
+    """The index of the store, with its structure checked."""
+    expected = "the folder of an experiment"
     if not root.is_dir():
-        raise InputError(f"{root}", "no such folder" if not root.exists() else "no folder", expected)
+        raise InputError(f"{root}", "no such folder" if not root.exists() else "not a folder", expected)
     if not (root / INDEX).is_file():
         raise InputError(f"{root}", f"a folder without {INDEX}", expected)
     index = read_table(root / INDEX)
@@ -394,7 +556,7 @@ def _index(root: Path) -> dict[str, Any]:
     good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
     good = good and all(_is_entry(entry, index["spec"]) for entry in index["runs"])
     if not good or not all(map(_is_part, [*index["spec"]["worlds"], *index["spec"]["losses"]])):
-        raise InputError(f"{root / INDEX}", "something missing or odd", "the index as it was written")
+        raise InputError(f"{root / INDEX}", "invalid or incomplete", "the index as advmdp wrote it")
     return index
 
 
@@ -408,12 +570,12 @@ def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
 
 
 def _is_part(part: object) -> bool:
-    """Whether it may be a world or losses of a spec."""
+    """Whether it could be a world or losses of a spec."""
     return isinstance(part, dict) and isinstance(part.get("kind"), str)
 
 
 def _is_manifest(found: dict[str, Any]) -> bool:
-    """Whether a manifest has what is read of it."""
+    """Whether a manifest has all fields that are read."""
     parts = ("run", "result", "world", "versions", "machine")
     if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
         return False
@@ -429,20 +591,20 @@ def _is_manifest(found: dict[str, Any]) -> bool:
 
 
 def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """Short names: the kind, a scenario's or environment's own, and where several share it, what sets them apart."""
+    """Short names: the kind, or the name of a scenario or environment, plus what distinguishes equal ones."""
     names = []
     for part in parts:
         others = [other for other in parts if _called(other) == _called(part)]
         differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
         said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
         names.append(f"{_called(part)} ({said})" if said else _called(part))
-    # Two files may have one name in two folders, and 0 is written as 0.0 is not.
+    # Names may still clash: two files may have the same name in two folders.
     alike = [i for i, name in enumerate(names) if names.count(name) > 1]
     return [f"{name} #{alike.index(i) + 1}" if i in alike else name for i, name in enumerate(names)]
 
 
 def _by_label(part: pl.DataFrame) -> Iterator[tuple[object, pl.DataFrame]]:
-    """Seeds of each learner, and what it paid."""
+    """The seeds of each learner, and what it paid."""
     for (label,), rows in part.group_by("label", maintain_order=True):
         yield label, rows.select("seed", "paid")
 
@@ -453,12 +615,12 @@ def _by_seed(part: pl.DataFrame) -> dict[int, FloatArray]:
 
 
 def _marked(curves: pl.DataFrame) -> list[str]:
-    """The columns that learners mark themselves, and regrets against policies that switch."""
+    """The learners' own columns, and regrets against policies that switch."""
     return [name for name in curves.columns if name not in (*KNOWN, *UNITS, *WHICH)]
 
 
 def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> pl.DataFrame:
-    """The curve, and what was paid in units of the problem."""
+    """The curve with the cost in units of the problem."""
     scale, offset = float(units.get("scale", 1.0)), float(units.get("offset", 0.0))
     paid = curve["loss"] * scale + curve["episode"] * offset
     said = pl.lit(str(units.get("name", LOSS)))
@@ -468,7 +630,7 @@ def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> 
 
 
 def in_units(frame: pl.DataFrame) -> pl.DataFrame:
-    """Runs or curves, with regrets and the best fixed policy in the units that ``paid`` is in."""
+    """Runs or curves, with regrets and the cost of the best fixed policy in the units of ``paid``."""
     played = pl.col("episode" if "episode" in frame.columns else "horizon")
     best = pl.col("comparator") * pl.col("scale") + pl.col("offset") * played
     return frame.with_columns(pl.col(*IN_UNITS) * pl.col("scale"), comparator=best)
@@ -481,7 +643,7 @@ def _called(part: dict[str, Any]) -> str:
 def _short(value: object) -> str:
     if isinstance(value, list):
         return "-".join(map(str, value))
-    return Path(value).name if isinstance(value, str) else "open" if value is None else f"{value}"
+    return Path(value).name if isinstance(value, str) else "default" if value is None else f"{value}"
 
 
 def _read_curves(paths: list[Path]) -> pl.DataFrame:
@@ -490,17 +652,17 @@ def _read_curves(paths: list[Path]) -> pl.DataFrame:
         kind = pl.Int64() if name in ("episode", "epochs") else pl.Float64()
         if frame.schema.get(name) != kind:
             given = f"curves with {name} of type {frame.schema.get(name)}"
-            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}, as curves are written")
+            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}")
     if odd_ones := [name for name in _marked(frame) if frame.schema[name] != pl.Float64()]:
         raise InputError(f"{paths[0].parent.parent}", f"curves with {odd_ones[0]} of another type", "numbers")
     whole = pl.all_horizontal((pl.col(*SUMS).abs() <= LARGEST).fill_null(False))
     if len(odd := frame.filter(~whole)):
-        raise InputError(odd["path"][0], "sums that are missing or not finite", f"a curve as it was written{AGAIN}")
+        raise InputError(odd["path"][0], "sums that are missing or not finite", f"the curve as advmdp wrote it{AGAIN}")
     return frame.with_columns(folder=pl.col("path").str.split("/").list.get(-2)).drop("path")
 
 
 def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
-    """The flow of a run, in a world of layers of these sizes."""
+    """Read the flow of a run, in a world with layers of these sizes."""
     frame, states = _read_parquet([path]), sum(layers)
     measure: tuple[pl.DataType, float] = (pl.Float64(), 1.0 + TOLERANCE)
     ends = {"state": (pl.Int64(), states - 1.0), "successor": (pl.Int32(), states - 1.0)}
@@ -509,24 +671,24 @@ def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
     for name, (kind, most) in expected.items():
         good = good and frame.schema.get(name) == kind and bool(frame[name].is_between(0, most).fill_null(False).all())
     if not good:
-        said = f"the flow through {states} states as it was written{AGAIN}"
-        raise InputError(f"{path}", "something missing or odd", said)
+        said = f"the flow through {states} states as advmdp wrote it{AGAIN}"
+        raise InputError(f"{path}", "invalid or incomplete", said)
     return frame
 
 
 def _read_parquet(paths: list[Path]) -> pl.DataFrame:
-    """All files at once; if that fails, one by one, to say which."""
+    """Read all files at once; if that fails, read them one by one to find the invalid one."""
     try:
         return pl.read_parquet(paths, include_file_paths="path", glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if len(paths) > 1:
             for path in paths:
                 _read_parquet([path])
-        raise InputError(f"{paths[0]}", f"a file that cannot be read ({error})", "Parquet as written") from None
+        raise InputError(f"{paths[0]}", f"unreadable ({error})", "the Parquet file as advmdp wrote it") from None
 
 
 def _last_words(folder: Path) -> str:
-    """The last line of the traceback of a run that failed."""
+    """The last line of the traceback of a failed run."""
     try:
         return (folder / TRACEBACK).read_text("utf-8", "replace").strip().rpartition("\n")[2][:LONGEST]
     except OSError:

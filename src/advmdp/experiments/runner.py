@@ -1,4 +1,4 @@
-"""An experiment from its spec to its store: plan, play what is missing, and say what became of it."""
+"""Running an experiment: check the spec, play the missing runs into the store, and summarise."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,22 +20,22 @@ from advmdp.game.checkpoint import SECONDS
 from advmdp.game.play import play
 
 SAMPLE = 200
-"""Episodes of each kind of run that an estimate plays."""
+"""How many episodes of each kind of run to play for an estimate."""
 ROW, FLOW_ROW = 80, 40
-"""Bytes of a row of a curve and of a flow, about."""
+"""Approximate bytes of a row of a curve and of a flow."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of the runs."""
+    """The outcome of all runs."""
 
     finished: int
     kept: int
     failed: dict[str, str]
-    """Why, by the run's folder."""
+    """The reason, by the run's folder."""
     left_over: list[str]
     unfinished: int = 0
-    """Failed, or not come to."""
+    """Runs that failed or were not played."""
 
     @property
     def good(self) -> bool:
@@ -55,17 +55,17 @@ def run_experiment(
     checkpoint_seconds: float = SECONDS,
     allow_import: Sequence[str] = (),
 ) -> Summary:
-    """Play every run of the spec that is not finished, into the folder ``out``.
+    """Play every unfinished run of the spec into the folder ``out``.
 
-    With ``resume`` the folder may hold earlier results: finished runs are kept, others go on from their checkpoint.
-    A run that fails keeps its traceback in its folder and the others go on, unless ``fail_fast``.  Code that the spec
-    names, such as that of an environment, must be in one of the modules or packages of ``allow_import``.
+    With ``resume`` the folder may hold earlier results: finished runs are kept, and others continue from their
+    checkpoints.  A run that fails leaves a traceback in its folder, and the others continue, unless ``fail_fast``.
+    Code that the spec names, such as that of an environment, must be in one of the modules of ``allow_import``.
     """
     runs, store = runs_of(spec, allow_import), Store(out)
     at_once = min(whole("jobs", jobs, 1), sum(store.state(run) != "finished" for run in runs))
     told = console or Console(stderr=True)
     with remembered() as stop_if_asked, engine(at_once) as play_all:
-        with told.status("trying out the spec"):
+        with told.status("checking the spec"):
             check(spec, runs)  # while the engine starts
         stop_if_asked()
         with store.locked():
@@ -82,13 +82,13 @@ def _followed(
     events: Iterator[Event], runs: Sequence[Run], show: Callable[[Event], None], fail_fast: bool,
     stop_if_asked: Callable[[], None],
 ) -> dict[str, str]:  # fmt: skip
-    """Go through what happens; gives the runs that failed, and why."""
+    """Follow the events; return the runs that failed, and why."""
     failed: dict[str, str] = {}
     for event in events:
         stop_if_asked()
         show(event)
         if event.kind == "storage":
-            expected = "room and permission to write; what is finished is kept, and --resume goes on from there"
+            expected = "disk space and permission to write; finished runs are kept, and --resume continues the others"
             raise StorageError(runs[event.run].folder, event.why, expected)
         if event.kind == "failed":
             failed[runs[event.run].folder] = event.why
@@ -98,13 +98,13 @@ def _followed(
 
 
 def check(spec: Spec, runs: Sequence[Run]) -> None:
-    """Make everything once, so that what does not fit is said before anything is played."""
+    """Make everything once, so that errors are raised before any run is played."""
     known: dict[str, Run] = {}
     for run in runs:
         if (other := known.setdefault(run.identity, run)) is not run:
             at = [(r.learner.shown, place(spec.worlds, r.world), place(spec.losses, r.losses)) for r in (other, run)]
             one, two = (f"{label!r} in worlds.{i} with losses.{j}" for label, i, j in at)
-            raise InputError(spec.where, f"{one} and {two} are the same run", "each world, losses and learner once")
+            raise InputError(spec.where, f"{one} and {two} are the same run", "each combination once")
     seen, longest = set(), max(spec.horizons)
     for run in known.values():
         kind = run.kind
@@ -119,7 +119,7 @@ def _try(spec: Spec, run: Run, longest: int) -> None:
     with _at(spec, "losses", place(spec.losses, run.losses)):
         losses = run.make_losses()
     if losses.episodes is not None and longest > losses.episodes:
-        most = f"at most {losses.episodes:,}, as many as {losses!r} has"
+        most = f"at most {losses.episodes:,}, the length of {losses!r}"
         raise InputError(f"{spec.where}, horizons", f"{longest:,}", most)
     with _at(spec, "learners", place(spec.learners, run.learner)):
         play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())
@@ -127,18 +127,18 @@ def _try(spec: Spec, run: Run, longest: int) -> None:
 
 @contextmanager
 def _at(spec: Spec, table: str, number: int) -> Iterator[None]:
-    """Say of what is wrong in which table of which file it is."""
+    """Add the file and table to an error."""
     try:
         yield
     except InputError as error:
         raise InputError(f"{spec.where}, {table}.{number}, {error.where}", error.given, error.expected) from error
     except MemoryError as error:
-        raise InputError(f"{spec.where}, {table}.{number}", "more than fits into memory", "a smaller world") from error
+        raise InputError(f"{spec.where}, {table}.{number}", "too large for memory", "a smaller world") from error
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an experiment would take."""
+    """The estimated cost of an experiment."""
 
     runs: int
     seconds: float
@@ -147,7 +147,7 @@ class Estimate:
 
 
 def estimate(runs: Sequence[Run]) -> Estimate:
-    """Play a few episodes of each kind of run, and multiply."""
+    """Estimate time and disk space from a few episodes of each kind of run."""
     speeds: dict[str, tuple[float, int]] = {}
     seconds, size = 0.0, 0
     for run in runs:
@@ -166,7 +166,7 @@ def estimate(runs: Sequence[Run]) -> Estimate:
 
 @contextmanager
 def _bars(console: Console, runs: Sequence[Run], todo: Sequence[int]) -> Iterator[Callable[[Event], None]]:
-    """One bar for each run that is being played, and one for all; nothing where no one is looking."""
+    """Show a bar for each run in progress and one for all of them, if the console is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal

@@ -1,13 +1,14 @@
-"""One run: a learner in a world against losses, for a horizon and a seed; its identity, and how it is played.
+"""One run of an experiment: a learner in a world against losses, for a horizon and a seed.
 
-All that determines a result is in the run, and nothing else: the world, the losses (files by their contents), the
-criterion, the learner with its parameters, the horizon, the seed, and the version of this library.  The identity is a
-hash of that, so equal runs have equal results, wherever and in whatever order they are played.
+A run consists of exactly what determines its result: the world, the losses (files by their contents), the criterion,
+the learner with its parameters, the horizon, the seed, and the version of this library.  It is identified by a hash of
+these, so equal runs have equal results, wherever and in whatever order they are played.
 
-A run has a folder of its own, readable by anything that reads Parquet and JSON:
+Each run has its own folder, in Parquet and JSON:
 
     curve.parquet     cumulative loss, regret and its parts, bound, epochs, radii, at log-spaced episodes
-    flow.parquet      for each transition: layer, state, action, successor, P, and q of the last and of the best policy
+    flow.parquet      for each transition: its name where it has one, layer, state, action, successor, P, and q of the
+                      last and of the best policy
     manifest.json     the run, its results, versions and machine, the checksums of the two files above and of itself;
                       written last: a run with a manifest is finished
     checkpoint.npz    while it is being played
@@ -53,13 +54,13 @@ MANIFEST, CURVE, FLOW, CHECKPOINT, TRACEBACK = (
     "manifest.json", "curve.parquet", "flow.parquet", "checkpoint.npz", "traceback.txt",
 )  # fmt: skip
 MOST_FLOW = 100_000
-"""Worlds with more transitions are not written out: nobody could look at them."""
+"""The flow of worlds with more transitions is not written: it would be unreadable."""
 PACKAGES = ("numpy", "scipy", "polars")
 
 
 @dataclass(frozen=True)
 class Run:
-    """All that determines a result."""
+    """Everything that determines a result."""
 
     world: WorldSpec
     losses: LossesSpec
@@ -68,11 +69,11 @@ class Run:
     horizon: int
     seed: int
     allow_import: tuple[str, ...] = ()
-    """Modules whose code the spec may name: a permission, which changes no result and is no part of the identity."""
+    """Modules whose code the spec may use.  This is a permission: it changes no result, so the identity ignores it."""
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """Ready for JSON; a seed that was left open is the run's, and labels and paths are left out."""
+        """The run for JSON, without labels and paths; a seed that the spec does not fix is the run's."""
         world, losses = _dumped(self.world), _dumped(self.losses)
         for part in (world, losses):
             if "seed" in part and part["seed"] is None:
@@ -90,12 +91,12 @@ class Run:
 
     @property
     def folder(self) -> str:
-        """The name of its folder: what people look for, and what tells it from others."""
+        """The name of its folder: learner, horizon and seed for people, and the identity."""
         return f"{self.learner.name}-T{self.horizon}-s{self.seed}-{self.identity}"
 
     @property
     def learner_parameters(self) -> dict[str, Any]:
-        """Those of the spec; a horizon or a seed that the learner takes and the spec left open is the run's."""
+        """The parameters in the spec; a horizon or seed that it does not fix is the run's, if the learner takes one."""
         takes = parameter_names(LEARNERS[self.learner.name])
         open_ones = {"horizon": self.horizon, "seed": self.seed}
         given = {name: value for name, value in open_ones.items() if name in takes}
@@ -103,7 +104,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """World, losses and learner: runs that differ in no more than horizon and seed are of one kind."""
+        """World, losses and learner: runs that differ only in horizon and seed are of one kind."""
         return f"{self.world!r} {self.losses!r} {self.learner!r}"
 
     def to_json(self) -> str:
@@ -135,11 +136,11 @@ class Run:
         return making.make_criterion(self.criterion, self._world, self.losses)
 
     def make_units(self) -> making.Units | None:
-        """The units of the problem, where they are known."""
+        """The units of the problem, if they are known."""
         return making.make_units(self._world, self.losses, self.make_criterion())
 
     def make_learner(self, mdp: MDP) -> Learner:
-        """The learner, which optimises the criterion if it can, and else the total loss."""
+        """The learner, which optimises the criterion if it can, otherwise the total loss."""
         name, parameters = self.learner.name, self.learner_parameters
         able = LEARNERS[name].optimises == "any" and parameters.get("feedback", "full") == "full"
         return make_learner(name, mdp, self.make_criterion() if able else None, **parameters)
@@ -162,12 +163,12 @@ def runs_of(spec: Spec, allow_import: Iterable[str] = ()) -> list[Run]:
 def play_run(
     run: Run, folder: Path, show: Callable[[float], None] = lambda done: None, checkpoint_seconds: float = SECONDS
 ) -> None:
-    """Play a run into its folder, from its checkpoint if there is one; nothing if it is finished."""
+    """Play a run into its folder, from its checkpoint if there is one; do nothing if it is finished."""
     make_folder(folder)
     if not (folder / MANIFEST).exists():
         try:
             game = _played(run, folder / CHECKPOINT, show, checkpoint_seconds)
-        except CheckpointError:  # is as good as none: the run begins again, with the same results
+        except CheckpointError:  # treated as missing: the run starts again, with the same results
             tidy(folder)
             game = _played(run, folder / CHECKPOINT, show, checkpoint_seconds)
         files = {CURVE: _parquet(game.curve)}
@@ -189,7 +190,10 @@ def _played(run: Run, checkpoint: Path, show: Callable[[float], None], checkpoin
 
 
 def make_folder(folder: Path) -> None:
-    """The folder of a run, where there is none.  A link is refused: files are removed from it, which may be others'."""
+    """Make the folder of a run if it does not exist.
+
+    A symbolic link raises an error: :func:`tidy` deletes files from the folder, and a link may lead to other files.
+    """
     if folder.is_symlink():
         raise StorageError(f"{folder}", "a symbolic link", "a folder")
     try:
@@ -199,19 +203,22 @@ def make_folder(folder: Path) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what a finished run needs no more: checkpoints, tracebacks, and what a kill left half written."""
+    """Remove what a finished run does not need: checkpoints, tracebacks, and files left half written by a kill."""
     for path in folder.iterdir():
         if path.name not in (MANIFEST, CURVE, FLOW):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def flow_frame(game: Game) -> pl.DataFrame:
-    """Where the probability goes under the last policy of the learner and under the best fixed one."""
+    """The occupancy measures of the learner's last policy and of the best fixed one."""
     sk = game.mdp.skeleton
     pair = sk.over_transitions(np.arange(sk.num_pairs))
     state = sk.state_of_pair[pair]
+    named = sk.state_names is not None or sk.action_names is not None
+    names = {"name": [sk.transition_label(i) for i in range(sk.num_transitions)]} if named else {}
     return pl.DataFrame(
         {
+            **names,
             "layer": np.searchsorted(sk.layer_ptr, state, side="right") - 1,
             "state": state,
             "action": pair - sk.pair_ptr[state],
@@ -225,6 +232,8 @@ def flow_frame(game: Game) -> pl.DataFrame:
 
 def _manifest(run: Run, game: Game) -> dict[str, Any]:
     last, sk = game.curve.row(-1, named=True), game.mdp.skeleton
+    chosen = {"criterion": game.learner.criterion, **game.learner.parameters}  # all, where its repr leaves out defaults
+    told = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
     sizes = {"layers": sk.layer_sizes.tolist(), "actions": sk.num_actions, "transitions": sk.num_transitions}
     return {
         "identity": run.identity,
@@ -234,7 +243,7 @@ def _manifest(run: Run, game: Game) -> dict[str, Any]:
         "world": sizes,
         "losses": repr(game.losses),
         "reacts": game.reacts,
-        "learner": repr(game.learner),
+        "learner": f"{type(game.learner).__name__}({told})",
         "criterion": repr(game.criterion),
         "versions": _versions(),
         "machine": {"system": platform.platform(), "processor": platform.machine()},
@@ -242,7 +251,7 @@ def _manifest(run: Run, game: Game) -> dict[str, Any]:
 
 
 def _is_plain(value: object) -> bool:
-    """JSON has no infinity."""
+    """Whether JSON can express it: JSON has no infinity."""
     return not isinstance(value, float) or bool(np.isfinite(value))
 
 

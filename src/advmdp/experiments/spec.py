@@ -1,11 +1,11 @@
-"""What is to be run: a TOML file, checked field by field.
+"""The spec of an experiment: a TOML file, checked field by field.
 
     name = "does it pay to react?"
     horizons = [1000, 10000]
     seeds = 20                                  # or a list of seeds
 
     [[worlds]]
-    kind = "random"                             # layers, actions, and what else MDP.random takes
+    kind = "random"                             # layers, actions and the other parameters of MDP.random
     layers = [1, 5, 5, 1]
     actions = 4
 
@@ -17,13 +17,13 @@
     name = "UCOREPS"                            # any learner, with its parameters
     confidence_scale = 0.2
 
-    [criterion]                                 # what fits the losses of a scenario, else the total, unless said
+    [criterion]                                 # optional: by default the scenario's own, or the total loss
     kind = "risk"
     alpha = 0.5
     c = 2.0
 
-A seed that a world or losses do not fix is the run's.  A learner's horizon is the run's.  Files are named relative to
-the spec.  What does not fit is an error that says where in the file, what was given and what is possible.
+If a world or losses do not fix a seed, they use the run's seed.  Learners get the run's horizon.  Paths are relative to
+the spec.  An error says where in the file it is, what was given and what is possible.
 """
 
 import hashlib
@@ -48,6 +48,7 @@ from pydantic_core import PydanticCustomError
 
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
+from advmdp.core.wording import meant
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios import SCENARIOS, scenario_parameters
@@ -61,21 +62,21 @@ MOST_SEEDS = 10**6
 
 
 class Part(BaseModel):
-    """A table of the spec: no field but those it has, and none that changes later."""
+    """A table of the spec: immutable, and without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FilePart(Part):
-    """One that reads a file; its contents, not its name, are what determines a result."""
+    """A table that names a file; the contents of the file, not its name, determine a result."""
 
     file: str | None = None
     digest: str = ""
-    """Of the file's contents, worked out when the spec is read."""
+    """The hash of the file's contents, computed when the spec is read."""
 
 
 class RandomWorld(Part):
-    """Rows from a Dirichlet distribution."""
+    """A random world: rows from a Dirichlet distribution."""
 
     kind: Literal["random"]
     layers: Annotated[tuple[Count, ...], Field(min_length=2)]
@@ -86,7 +87,7 @@ class RandomWorld(Part):
 
 
 class ExpandedWorld(FilePart):
-    """A problem with loops, unrolled in time: an .npz file with ``transition``, P[s, a, s'] or P[h, s, a, s']."""
+    """A problem with loops, unrolled in time: an .npz file with P[s, a, s'] or P[h, s, a, s'] as ``transition``."""
 
     kind: Literal["time-expanded"]
     file: str
@@ -106,7 +107,7 @@ def _one_of(known: Iterable[str]) -> AfterValidator:
 
 
 class ScenarioWorld(FilePart):
-    """A problem from practice, by name, with its parameters, and losses of its own."""
+    """A problem from practice, with losses of its own."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -115,12 +116,12 @@ class ScenarioWorld(FilePart):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of the scenario, but for its file."""
+        """The parameters of the scenario, except its file."""
         return dict(self.model_extra or {})
 
 
 class GymnasiumWorld(Part):
-    """An environment of Gymnasium with a tabular model, so many steps of it, and losses from its rewards."""
+    """A Gymnasium environment with a tabular model; its rewards become losses."""
 
     kind: Literal["gymnasium"]
     id: str
@@ -132,7 +133,7 @@ WorldSpec = Annotated[RandomWorld | ExpandedWorld | ScenarioWorld | GymnasiumWor
 
 
 class NoisyLosses(Part):
-    """What all generated losses share."""
+    """The fields that all generated losses share."""
 
     noise: Share | None = None
     dimensions: Count | None = None
@@ -140,13 +141,13 @@ class NoisyLosses(Part):
 
 
 class StochasticLosses(NoisyLosses):
-    """Independent draws."""
+    """Independent draws around fixed means."""
 
     kind: Literal["stochastic"]
 
 
 class SwitchingLosses(NoisyLosses):
-    """The good action of each state changes."""
+    """The good action of each state changes from time to time."""
 
     kind: Literal["switching"]
     period: Count
@@ -155,7 +156,7 @@ class SwitchingLosses(NoisyLosses):
 
 
 class SeasonalLosses(NoisyLosses):
-    """Means that come back."""
+    """Means that repeat, such as the days of a week."""
 
     kind: Literal["seasonal"]
     period: Count = 7
@@ -163,14 +164,14 @@ class SeasonalLosses(NoisyLosses):
 
 
 class DriftingLosses(NoisyLosses):
-    """Means that wander."""
+    """Means that move smoothly and do not repeat."""
 
     kind: Literal["drifting"]
     period: Count = 1000
 
 
 class AdaptiveLosses(NoisyLosses):
-    """An answer to what was played last."""
+    """Losses that react: the more likely an action was, the more it costs."""
 
     kind: Literal["adaptive"]
     strength: Share = 0.5
@@ -186,7 +187,7 @@ class ReplayLosses(FilePart):
 
 
 class OwnLosses(Part):
-    """Those that the world brings: a scenario's, or the rewards of an environment."""
+    """The losses of the world itself: a scenario's costs, or an environment's rewards."""
 
     kind: Literal["own"] = "own"
     seed: Seed | None = None
@@ -199,7 +200,7 @@ LossesSpec = Annotated[
 
 
 class OwnCriterion(Part):
-    """What fits the world's own losses; the total expected loss of all others."""
+    """The criterion of a scenario for its own losses; the total expected loss for all others."""
 
     kind: Literal["own"] = "own"
 
@@ -211,13 +212,13 @@ class TotalSpec(Part):
 
 
 class WorstCaseSpec(Part):
-    """The largest of several losses."""
+    """The largest of several expected losses."""
 
     kind: Literal["worst-case"]
 
 
 class RiskSpec(Part):
-    """The total loss and its spread over steps."""
+    """The total loss and its spread over the steps."""
 
     kind: Literal["risk"]
     alpha: Share
@@ -229,7 +230,7 @@ CriterionSpec = Annotated[OwnCriterion | TotalSpec | WorstCaseSpec | RiskSpec, F
 
 
 def _by_kind(union: Any) -> dict[str, type[Part]]:
-    """The tables of a union, by the kind that each says it is."""
+    """The tables of a union, by kind."""
     return {get_args(part.model_fields["kind"].annotation)[0]: part for part in get_args(get_args(union)[0])}
 
 
@@ -238,11 +239,11 @@ PARTS: dict[str, dict[str, type[Part]]] = {
     "losses": _by_kind(LossesSpec),
     "criterion": _by_kind(CriterionSpec),
 }
-"""The tables that have a kind, by where they stand and that kind."""
+"""The tables that have a kind, by their place in the spec and by kind."""
 
 
 class LearnerSpec(BaseModel):
-    """A learner by name, a label for tables and figures, and parameters of its own."""
+    """A learner by name, with an optional label for tables and figures, and its parameters."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -251,17 +252,17 @@ class LearnerSpec(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of its constructor."""
+        """The parameters of its constructor."""
         return dict(self.model_extra or {})
 
     @property
     def shown(self) -> str:
-        """What it is called in tables and figures."""
+        """Its name in tables and figures."""
         return self.label or self.name
 
 
 def _seeds(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A number of seeds stands for the first so many."""
+    """Expand a number n of seeds to 0, ..., n - 1."""
     if isinstance(value, list | tuple):
         return handler(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_SEEDS:
@@ -270,12 +271,12 @@ def _seeds(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
 
 
 def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Nothing may be there twice; learners are told by what they are called."""
+    """Check that nothing occurs twice; learners are compared by label."""
     seen: set[object] = set()
     for value in values:
         shown = value.shown if isinstance(value, LearnerSpec) else value
         if shown in seen:
-            what = "labels that tell learners apart" if isinstance(value, LearnerSpec) else "each once"
+            what = "a different label for each learner" if isinstance(value, LearnerSpec) else "each once"
             raise PydanticCustomError("twice", "{expected}", {"given": f"{shown!r} twice", "expected": what})
         seen.add(shown)
     return values
@@ -298,24 +299,24 @@ class Spec(Part):
 
     @property
     def where(self) -> str:
-        """The file it was read from, for messages."""
+        """The file it was read from, for error messages."""
         return self._where
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:
-    """The spec in a TOML file."""
+    """Read a spec from a TOML file."""
     where = path_of("spec", path)
     try:
         table = tomllib.loads(where.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"{path}", f"{error.strerror}", "a spec that can be read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}", f"no TOML ({error})", "a spec in TOML") from None
+        raise InputError(f"{path}", f"not TOML ({error})", "a spec in TOML") from None
     return checked_spec(table, f"{path}", where.parent)
 
 
 def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
-    """The spec of a table, with the files it names found beside it."""
+    """Check a table and make a spec of it; files are relative to ``folder``."""
     try:
         spec = Spec.model_validate(_singular(table))
     except ValidationError as error:
@@ -334,7 +335,7 @@ def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
 
 
 def _check_parameters(spec: Spec, where: str) -> None:
-    """Every parameter of a learner must be one of its constructor's, and of a scenario one that it takes."""
+    """Check that learners and scenarios have no unknown parameters."""
     for i, learner in enumerate(spec.learners):
         takes = parameter_names(LEARNERS[learner.name])
         _check_names(f"{where}, learners.{i}", learner.name, learner.parameters, list(takes))
@@ -350,12 +351,13 @@ def _check_parameters(spec: Spec, where: str) -> None:
 def _check_names(where: str, whose: str, given: dict[str, Any], takes: list[str]) -> None:
     for name, value in given.items():
         if name not in takes:
-            raise InputError(f"{where}.{name}", f"{value!r}", f"a parameter of {whose}: {', '.join(takes) or 'none'}")
+            known = f"one of {', '.join(takes)}{meant(name, takes)}" if takes else "none"
+            raise InputError(f"{where}.{name}", f"unknown parameter of {whose}", known)
         _check_plain(f"{where}.{name}", value)
 
 
 def _check_plain(where: str, value: Any) -> None:
-    """What JSON can say, so that it can be hashed and sent: TOML also knows infinities and dates."""
+    """Check that JSON can express the value, to hash and send it: TOML also has infinities and dates."""
     if isinstance(value, list):
         for i, one in enumerate(value):
             _check_plain(f"{where}.{i}", one)
@@ -363,21 +365,21 @@ def _check_plain(where: str, value: Any) -> None:
         for key, one in value.items():
             _check_plain(f"{where}.{key}", one)
     elif not isinstance(value, str | int | float) or (isinstance(value, float) and not isfinite(value)):
-        raise InputError(where, f"{value!s}", "text, truth, a finite number, or a list or table of these")
+        raise InputError(where, f"{value!s}", "text, a boolean, a finite number, or a list or table of these")
 
 
 def _check_own(spec: Spec, where: str) -> None:
-    """Losses of its own must be had by every world that is to be played with them."""
+    """Check that every world played with losses of kind "own" has its own losses."""
     for i, world in enumerate(spec.worlds):
         for j, losses in enumerate(spec.losses):
             if isinstance(losses, OwnLosses) and not isinstance(world, ScenarioWorld | GymnasiumWorld):
-                given = f"kind 'own', and worlds.{i} is of kind '{world.kind}', which brings none"
+                given = f"kind 'own', but worlds.{i} is of kind '{world.kind}', which has no losses of its own"
                 others = ", ".join(kind for kind in PARTS["losses"] if kind != "own")
                 raise InputError(f"{where}, losses.{j}", given, f"kind = one of {others}")
 
 
 def _singular(table: dict[str, Any]) -> dict[str, Any]:
-    """[world] for one of [[worlds]], and the same for losses and learners."""
+    """Accept [world] instead of [[worlds]] with one table, and likewise for losses and learners."""
     found = dict(table)
     for one, many in (("world", "worlds"), ("loss", "losses"), ("learner", "learners")):
         if one in found and many not in found:
@@ -391,20 +393,20 @@ def _with_file(part: Any, where: str, folder: Path) -> Any:
     if not isinstance(part, FilePart) or (part.file is None and not part.digest):
         return part
     if part.file is None:
-        raise InputError(f"{where}.digest", f"{part.digest!r}", "a file that it is of, or none")
+        raise InputError(f"{where}.digest", f"{part.digest!r} without a file", "a file and its digest, or neither")
     try:
         path = (folder / part.file).resolve()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{where}.file", f"{part.file!r} ({why})", "a file beside the spec") from None
+        raise InputError(f"{where}.file", f"{part.file!r} ({why})", "a file, relative to the spec") from None
     if part.digest not in ("", digest):
-        raise InputError(f"{where}.file", f"{part.file!r}, with other contents than the digest says", part.digest)
+        raise InputError(f"{where}.file", f"{part.file!r}, whose contents do not match the digest", part.digest)
     return part.model_copy(update={"file": str(path), "digest": digest})
 
 
 def _most_telling(errors: Sequence[Any]) -> Any:
-    """The first; but a field that is missing where there is a strange one is a field misspelt."""
+    """The first error; but if a field is missing and another one unknown, it is probably misspelt: the unknown one."""
     first = errors[0]
     if first["type"] == "missing":
         strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == first["loc"][:-1])
@@ -413,13 +415,13 @@ def _most_telling(errors: Sequence[Any]) -> Any:
 
 
 def _place(loc: Sequence[int | str]) -> str:
-    """Where in the file: losses.0.period; the kinds that pydantic puts in between are left out."""
+    """The place in the file, such as losses.0.period, without the kinds that pydantic inserts."""
     kind = _kind_at(loc)
-    return ".".join(str(part) for i, part in enumerate(loc) if kind is None or i != kind) or "the whole"
+    return ".".join(str(part) for i, part in enumerate(loc) if kind is None or i != kind) or "the whole file"
 
 
 def _kind_at(loc: Sequence[int | str]) -> int | None:
-    """Where among the steps to a field its table's kind stands: after worlds.0 and losses.0, and after criterion."""
+    """The index of the table's kind in pydantic's path to a field: after worlds.0, losses.0 or criterion."""
     place = {"worlds": 2, "losses": 2, "criterion": 1}.get(str(loc[0])) if loc else None
     return place if place is not None and len(loc) > place else None
 
@@ -430,7 +432,7 @@ def _given(error: Any) -> str:
     if error["type"] == "twice":
         return str(error["ctx"]["given"])
     if error["type"] == "extra_forbidden":
-        return "a field that is not one of its fields"
+        return "unknown field"
     value = error["input"]
     if error["type"] == "union_tag_invalid":
         return f"kind {error['ctx']['tag']!r}"
@@ -449,24 +451,26 @@ WORDS = {
     "int_type": "a whole number",
     "float_type": "a number",
 }
-"""What TOML calls it, where pydantic speaks of Python."""
+"""The names of types in TOML, where pydantic uses those of Python."""
 
 
 def _possible(error: Any) -> str:
     if error["type"] == "missing":
         return "a value: it has no default"
     if error["type"] == "extra_forbidden":
-        return f"one of {_fields_at(error['loc'])}"
+        fields = _fields_at(error["loc"])
+        return f"one of {', '.join(fields)}{meant(str(error['loc'][-1]), fields)}"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return f"kind = one of {', '.join(PARTS[str(error['loc'][0])])}"
+        kinds = PARTS[str(error["loc"][0])]
+        return f"kind = one of {', '.join(kinds)}{meant(str(error.get('ctx', {}).get('tag', '')), kinds)}"
     if error["type"] in WORDS:
         return WORDS[error["type"]].format(**error.get("ctx", {}))
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should be ", "")
 
 
-def _fields_at(loc: Sequence[int | str]) -> str:
-    """The fields of the table in which a field was found that is none of them."""
+def _fields_at(loc: Sequence[int | str]) -> list[str]:
+    """The known fields of the table that has an unknown one."""
     if (kind := _kind_at(loc)) is None:
-        return ", ".join(Spec.model_fields)
-    return ", ".join(name for name in PARTS[str(loc[0])][str(loc[kind])].model_fields if name != "digest")
+        return list(Spec.model_fields)
+    return [name for name in PARTS[str(loc[0])][str(loc[kind])].model_fields if name != "digest"]

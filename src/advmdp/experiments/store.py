@@ -3,12 +3,11 @@
     experiment.json               the spec, and for each of its runs the folder, the label and the place in the grid
     runs/<learner>-T<horizon>-s<seed>-<identity>/    one folder a run (see :mod:`advmdp.experiments.runs`)
 
-A run is told by its identity.  When the spec changes, runs that are still in it are kept as they are; those that are
-not stay in ``runs/`` and are named as left over, until someone removes them.  No file holds a time of day or how long
-something took: the same spec gives the same bytes, whatever happened on the way.
+A run is identified by a hash of its inputs.  If the spec changes, runs that it still contains are kept.  Runs removed
+from the spec stay in ``runs/`` and are listed as left over.  No file records a time of day or a duration, so the same
+spec gives the same bytes, whatever happened along the way.
 
-The folder may be given as a symbolic link.  Inside of it no folder may be one: what it leads to would be written to and
-tidied up.
+The folder itself may be a symbolic link.  Folders inside it may not: files would be written and deleted where it leads.
 """
 
 import fcntl
@@ -28,17 +27,17 @@ State = Literal["finished", "failed", "interrupted", "new"]
 
 
 class Store:
-    """The folder, and which of its runs are where."""
+    """The folder of an experiment and the state of its runs."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = path_of("out", root)
 
     def folder(self, run: Run) -> Path:
-        """That of one run."""
+        """The folder of a run."""
         return self.root / RUNS / run.folder
 
     def state(self, run: Run) -> State:
-        """How far it has come."""
+        """The state of a run."""
         return state_of(self.folder(run))
 
     def left_over(self, runs: Sequence[Run]) -> list[str]:
@@ -48,10 +47,11 @@ class Store:
         return sorted(path.name for path in there.iterdir() if path.name not in known) if there.exists() else []
 
     def begin(self, spec: Spec, runs: Sequence[Run], resume: bool) -> None:
-        """Write the index, of a new experiment or of one that is taken up again."""
+        """Write the index of a new or resumed experiment."""
         index = self.root / INDEX
         if index.exists() and not resume:
-            raise InputError(f"{self.root}", "an experiment is there already", "another folder, or --resume to go on")
+            expected = "another folder, or --resume to continue"
+            raise InputError(f"{self.root}", "it already holds an experiment", expected)
         about = {"name": spec.name, "spec": spec.model_dump(mode="json"), "runs": [_entry(spec, run) for run in runs]}
         content = table_bytes(about)
         if not index.exists() or index.read_bytes() != content:
@@ -63,16 +63,17 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process at a time may run an experiment into a folder, which is made if it is not there."""
+        """Make the folder if needed and lock it: only one process at a time may run an experiment into it."""
         make_folder(self.root / RUNS)
         with lock(self.root) as mine:
             if not mine:
-                raise InputError(f"{self.root}", "another process is running this experiment", "to wait until it ends")
+                expected = "no other process; wait until it ends"
+                raise InputError(f"{self.root}", "another process is running this experiment", expected)
             yield
 
 
 def state_of(folder: Path) -> State:
-    """How far the run of this folder has come."""
+    """The state of the run in this folder."""
     if (folder / MANIFEST).exists():
         return "finished"
     if (folder / TRACEBACK).exists():
@@ -94,13 +95,13 @@ def _entry(spec: Spec, run: Run) -> dict[str, Any]:
 
 
 def place(parts: Sequence[object], part: object) -> int:
-    """Which of them it is, not which is equal to it: 0 and 0.0 are not the same in a hash."""
+    """The index of a part by identity, not equality: 0 and 0.0 are equal but have different hashes."""
     return next(i for i, one in enumerate(parts) if one is part)
 
 
 @contextmanager
 def lock(folder: Path, wait: bool = False) -> Iterator[bool]:
-    """Hold a folder, for as long as this process lives at most; gives whether it could be had."""
+    """Lock a folder, at most until this process ends; yield whether it succeeded."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -1,15 +1,15 @@
-"""A spec as TOML again: Python reads that format but does not write it."""
+"""A writer of TOML for specs: Python's standard library only reads it."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 FIRST = ("name", "kind", "label", "horizons", "seeds", "worlds", "losses", "learners")
-"""What people want to read first; the rest follows in the order it has."""
+"""Keys that come first; the others follow in their own order."""
 
 
 def toml_text(table: Mapping[str, Any]) -> str:
-    """A table of values, tables and lists of tables.  What is None is left out."""
+    """A table of values, tables and lists of tables as TOML, without entries that are None."""
     plain, tables = [], []
     for key, value in _in_order(table):
         if isinstance(value, Mapping):
@@ -38,5 +38,5 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())}}}"
-    # Strings, whole numbers and truth are written as in JSON, but for one character; so are floats.
+    # Strings, numbers and booleans are written as in JSON, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The weights of a mixture's experts over the episodes, as SVG for a page: see :func:`advmdp.plot.weights`."""
+"""SVG pictures of the weights of a mixture's experts, for reports; see :func:`advmdp.plot.weights`."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -10,9 +10,9 @@ from advmdp.core.arrays import FloatArray
 from advmdp.plot.shares import OTHERS
 
 HEIGHT, FOOT = 220, 24
-"""Pixels of the picture, and of the numbers below it."""
+"""Heights of the picture and of the numbers below it, in pixels."""
 SIZE = 1000
-"""Of the area inside, which is stretched to the width of the page."""
+"""The size of the inner area, which is stretched to the width of the page."""
 
 
 def weights_svg(episodes: Sequence[int], layers: Mapping[str, FloatArray], title: str, setting: int) -> str:
@@ -39,14 +39,14 @@ def weights_svg(episodes: Sequence[int], layers: Mapping[str, FloatArray], title
 
 
 def _outline(across: Sequence[int], low: FloatArray, high: FloatArray) -> str:
-    """From left to right along the top, and back along the bottom; up is towards 0."""
+    """A path from left to right along the top, and back along the bottom; y increases downwards."""
     there = [f"{x} {SIZE * (1.0 - y):.0f}" for x, y in zip(across, high, strict=True)]
     back = [f"{x} {SIZE * (1.0 - y):.0f}" for x, y in zip(across, low, strict=True)]
     return f"M{'L'.join([*there, *reversed(back)])}Z"
 
 
 def _mark(episode: int, place: float) -> str:
-    """The number of an episode, below its place."""
+    """The label of an episode below the picture."""
     anchor = "start" if place < 1.0 else "end" if place > 97.0 else "middle"
     said = f"episode {episode}" if episode == 1 else f"{episode:,}"
     return f'<text x="{place:.1f}%" y="{HEIGHT + 16}" text-anchor="{anchor}">{said}</text>'

@@ -1,1 +1,1 @@
-"""Playing a learner against losses: the game, its checkpoints, and the ledger of what it cost."""
+"""Games of a learner against losses: playing, checkpoints, and the ledger of costs."""

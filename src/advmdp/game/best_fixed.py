@@ -1,4 +1,4 @@
-"""The best fixed policy of a game whose losses react: proven where the reaction is known, else searched for."""
+"""The best fixed policy against losses that react: proven if the reaction is known, otherwise a local search."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,14 +21,43 @@ from advmdp.planning.linear_reaction import best_of_quadratic
 from advmdp.planning.reacting import best_against_adaptive
 
 STEPS = tuple(0.5**k for k in range(1, 9))
-"""How much probability the local search moves at a time: first much, then less."""
+"""How much probability the local search moves in one step, from large to small."""
 TRUE = 1e-6
-"""How far, relative to what is paid, what losses say of their reaction may be from what they do."""
+"""Tolerance, relative to the cost, when checking ``linear_reaction`` against an actual game."""
 
 
 @dataclass(frozen=True, eq=False)
 class BestFixedPolicy:
-    """The fixed policy that pays least, of those that were searched, when the losses answer to it."""
+    """The best fixed policy that was found when the losses react to it.
+
+    :meth:`Game.best_fixed_policy` returns it.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    paid
+        What it pays in the whole game.
+    lower
+        No fixed policy pays less than this; -inf if nothing is proven.
+    total_loss
+        What the learner paid.
+    episodes
+        The number of episodes.
+    searched
+        How it was found.
+    replays
+        The number of games that the search played.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> best = game.best_fixed_policy()
+    >>> bool(best.regret == game.total_loss - best.paid)
+    True
+    """
 
     policy: FloatArray
     paid: float
@@ -45,21 +74,21 @@ class BestFixedPolicy:
 
     @property
     def regret(self) -> float:
-        """The policy regret against this policy."""
+        """The policy regret against this policy: what the learner paid minus what the policy pays."""
         return self.total_loss - self.paid
 
     @property
     def regret_at_most(self) -> float:
-        """No fixed policy has a larger policy regret; infinite where nothing is proven."""
+        """An upper bound on the policy regret against any fixed policy; infinite if nothing is proven."""
         return self.total_loss - self.lower
 
     @property
     def gap(self) -> float:
-        """(paid - lower) / paid: no fixed policy pays less by a larger fraction; infinite where nothing is proven."""
+        """(paid - lower) / paid: no fixed policy pays less by a larger fraction; infinite if nothing is proven."""
         return relative_gap(self.paid, self.lower, self.episodes)
 
     def __repr__(self) -> str:
-        proven = "nothing is proven of others" if self.lower == -inf else f"every fixed one at least {self.lower:,.2f}"
+        proven = "no lower bound" if self.lower == -inf else f"every fixed policy pays at least {self.lower:,.2f}"
         return (
             f"BestFixedPolicy(pays {self.paid:,.2f} in {self.episodes:,} episodes, {proven}; policy regret "
             f"{self.regret:+,.2f}; searched: {self.searched})"
@@ -71,7 +100,7 @@ def best_fixed_policy(game: Game, starts: int, replays: int, seed: int, progress
     most, first, drawn = whole("replays", replays, 1), whole("starts", starts, 1), whole("seed", seed, 0)
     if game.losses.memory == 0:
         best = game.comparator
-        said = "all fixed policies, in hindsight, as the losses do not react"
+        said = "all fixed policies in hindsight, because the losses do not react"
         return BestFixedPolicy(best.policy, best.value, best.lower, game.total_loss, game.episodes, said, 0)
     one = (game.losses.dimensions or 1) == 1 and game.criterion == TotalLoss()
     if type(game.losses) is Adaptive and one:
@@ -84,23 +113,23 @@ def best_fixed_policy(game: Game, starts: int, replays: int, seed: int, progress
             search.tried(point)
         begun = search.replays
         search.descend()
-    said = f"{begun} starting points, then single actions of single states, {search.replays} games in all"
+    said = f"{begun} starting points, then one action of one state at a time, {search.replays} games in all"
     return BestFixedPolicy(
         frozen(search.policy), search.paid, -inf, game.total_loss, game.episodes, said, search.replays
     )
 
 
 def _planned(game: Game, losses: Adaptive, progress: Progress) -> BestFixedPolicy:
-    """By dynamic programming; the policy is played once, so that what it pays is exact."""
+    """Solve by dynamic programming, then play the policy once, so that its cost is exact."""
     with shown_if_long(game, 1, progress) as show:
         policy, lower = best_against_adaptive(game.mdp, losses, game.episodes)
         paid = replayed(game, policy, show)
-    said = "all fixed policies, by dynamic programming, as the losses react linearly to the policy"
+    said = "all fixed policies by dynamic programming, because the losses react linearly to the policy"
     return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, said, 1)
 
 
 def _quadratic(game: Game, a: ArrayLike, B: ArrayLike, starts: list[FloatArray], progress: Progress) -> BestFixedPolicy:
-    """As the losses say what a fixed policy pays; one game checks that they say the truth."""
+    """Minimise the cost that ``linear_reaction`` declares, and play one game to check the declaration."""
     sk = game.mdp.skeleton
     linear, matrix = floats(a, "a"), floats(B, "B")
     with shown_if_long(game, 1, progress) as show:
@@ -110,13 +139,13 @@ def _quadratic(game: Game, a: ArrayLike, B: ArrayLike, starts: list[FloatArray],
     said = float((linear + matrix @ x) @ x)
     if not abs(said - paid) <= TRUE * max(paid, 1.0):
         given = f"{said:.12g} for a policy that pays {paid:.12g}"
-        raise InputError(f"linear_reaction of {game.losses!r}", given, "what a fixed policy pays")
-    words = f"Frank-Wolfe from {len(starts) + 1} starting points, as the losses react linearly to occupancy measures"
+        raise InputError(f"linear_reaction of {game.losses!r}", given, "the cost of a fixed policy")
+    words = f"Frank-Wolfe from {len(starts) + 1} starting points: the losses react linearly to occupancy measures"
     return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, words, 1)
 
 
 def _points(game: Game, starts: int, seed: int) -> list[FloatArray]:
-    """Policies that may be good, and some at random, every other one of them deterministic."""
+    """Promising policies, and then random ones, every other one of them deterministic."""
     sk = game.mdp.skeleton
     points = [uniform_policy(sk), np.array(game.learner.policy), np.array(game.comparator.policy)]
     key = stream_key(seed, "policies", "starts")
@@ -137,7 +166,7 @@ class _LocalSearch:
         self.paid, self.policy = inf, uniform_policy(game.mdp.skeleton)
 
     def tried(self, policy: FloatArray) -> bool:
-        """Whether a policy pays less than any before; nothing is played beyond the number of games allowed."""
+        """Play a policy, unless all games are used up; return whether it pays less than any before."""
         if self.replays == self.most:
             return False
         paid = replayed(self.game, policy, self._show, self.replays)
@@ -148,14 +177,14 @@ class _LocalSearch:
         return False
 
     def descend(self) -> None:
-        """Move probability to one action of one state, as long as that helps, in smaller and smaller steps."""
+        """Move probability to one action of one state at a time while that helps, in smaller and smaller steps."""
         for step in STEPS:
             better = True
             while better and self.replays < self.most:
                 better = self._swept(step)
 
     def _swept(self, step: float) -> bool:
-        """Whether a pass over all actions has found something better; the states most visited come first."""
+        """Try all actions, those of the most visited states first; return whether one was an improvement."""
         sk, better = self.game.mdp.skeleton, False
         q = occupancy(self.game.mdp, self.policy)
         visits = np.add.reduceat(q, sk.transition_ptr[sk.pair_ptr[:-2]])

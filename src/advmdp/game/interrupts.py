@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def patient() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C waits until it is asked for: an episode half entered in the ledger must not be saved."""
+    """Delay Ctrl-C: it only sets a flag, so that no game is saved with an episode half entered in the ledger."""
     asked = False
 
     def ask(number: int, frame: object) -> None:
@@ -16,7 +16,7 @@ def patient() -> Iterator[Callable[[], bool]]:
         asked = True
 
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # only the main thread is ever interrupted
+        yield lambda: False  # Python interrupts the main thread only
         return
     before = signal.signal(signal.SIGINT, ask)
     try:

@@ -1,14 +1,14 @@
-"""The ledger: what a game has cost, exactly, and what the best fixed policy would have paid.
+"""The ledger: the exact cost of a game, and the cost of the best fixed policy.
 
-Section 5 of the paper.  With q_t what the learner believes, P^{q_t} and pi_t its dynamics and policy,
+Section 5 of the paper.  With q_t the learner's occupancy measure, P^{q_t} and pi_t its dynamics and policy,
 
     R_{1:T} = R^APP + R^ON,    R^APP = sum_t f(q^{P, pi_t}; l_t) - f(q_t; l_t),
                                R^ON  = sum_t f(q_t; l_t) - min over q in Delta(M) of sum_t f(q; l_t).
 
-Every f(q^{P, pi_t}; l_t) is an expectation over trajectories under the true P, worked out and not sampled, so regret
-is exact up to the gap of the comparator (zero for the total loss).  Sums run in the order of the episodes whatever
-blocks these come in, so the ledger is the same to the bit however a game was cut up.  It is written up at
-:func:`marks`, twenty to a decade.
+Every f(q^{P, pi_t}; l_t) is an expectation over trajectories under the true P, computed and not sampled.  So regret is
+exact up to the gap of the comparator (zero for the total loss).  Sums run in the order of the episodes, so the ledger
+is the same to the bit however a game was divided into blocks.  It gets a line at each of the :func:`marks`, twenty per
+decade.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 PER_DECADE = 20
 LINE = {"episode", "loss", "believed", "projection_gap"}
-"""What every line has; a game adds what it marks."""
+"""The entries of every line; a game adds its own."""
 
 
 KNOWN = LINE | {"epochs", "radius", "comparator", "comparator_gap", "bound"}
-"""What the library itself writes into a line."""
+"""The entries that the library itself writes into a line."""
 CURVE = (
     "episode", "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
     "projection_gap", "comparator_gap",
@@ -40,7 +40,7 @@ CURVE = (
 
 
 def marks(episodes: int) -> NDArray[np.int64]:
-    """1, 2, ..., evenly spaced on a logarithmic scale where they become many, and the last."""
+    """The episodes 1, 2, ... at which the ledger gets a line: spaced evenly on a logarithmic scale, and the last."""
     decades = np.arange(int(np.ceil(PER_DECADE * np.log10(episodes + 1))) + 1)
     grid = np.round(10.0 ** (decades / PER_DECADE)).astype(np.int64)
     return np.unique(np.append(grid[grid < episodes], episodes))
@@ -51,12 +51,12 @@ def curve(
     switching: Mapping[int, FloatArray] | None = None,
     marked: Iterable[str] = (),
 ) -> "pl.DataFrame":
-    """The lines of a game as a frame: what is missing is empty, regret and its two parts are worked out.
+    """The lines of a game as a frame, with regret and its two parts; missing entries are null.
 
-    ``marked`` are the names of what the learner marks besides (:meth:`advmdp.Learner.marked`), each a column.
-    ``switching`` has, by S, what the best sequences with S switches pay at each line; the regret against them is added.
+    ``marked`` names the learner's own columns (:meth:`advmdp.Learner.marked`).  ``switching`` maps S to the cost of the
+    best sequence with S switches at each line; the frame gets the regret against it.
 
-    Column by column: an expression waits for the threads of Polars, and a process that was forked has none of them.
+    The frame is built column by column.  Polars expressions would wait for threads, which a forked process lacks.
     """
     import polars as pl
 
@@ -78,7 +78,7 @@ def curve(
 
 @dataclass
 class Ledger:
-    """Running sums over the episodes so far, and a line for each mark that was passed."""
+    """Running sums over the episodes so far, and a line for each mark reached."""
 
     total: FloatArray
     """(n, d): the sum of the losses."""
@@ -90,19 +90,19 @@ class Ledger:
     lines: list[dict[str, float]] = field(default_factory=list)
 
     def add(self, paid: FloatArray, believed: FloatArray, gap: FloatArray) -> None:
-        """Enter a block of episodes, one after the other."""
+        """Enter a block of episodes in order."""
         self.episodes += len(paid)
         self.paid = float(np.cumsum(np.append(self.paid, paid))[-1])
         self.believed = float(np.cumsum(np.append(self.believed, believed))[-1])
         self.gap = max(self.gap, float(gap.max()))
 
     def mark(self, **more: float) -> None:
-        """Write up where the game stands."""
+        """Add a line with the current sums."""
         sums = {"loss": self.paid, "believed": self.believed, "projection_gap": self.gap}
         self.lines.append({"episode": self.episodes, **sums, **more})
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything, for a file: Python writes and reads floats to the bit."""
+        """The whole ledger, for a file; JSON keeps floats to the bit."""
         numbers = {name: getattr(self, name) for name in ("episodes", "paid", "believed", "gap", "lines")}
         return numbers, {"total": self.total}
 
@@ -110,7 +110,7 @@ class Ledger:
     def of(
         cls, numbers: dict[str, Any], total: FloatArray, columns: Set[str], optional: Set[str] = frozenset()
     ) -> "Ledger":
-        """What :meth:`state` gave, with these columns in each line; what no game leads to is refused.
+        """Restore the result of :meth:`state`, with these columns in each line; raise if no game leads to it.
 
         Older files may lack the ``optional`` columns.
         """

@@ -1,4 +1,4 @@
-"""A game in progress: its episodes, in blocks where they are compiled, and what they cost."""
+"""A game in progress: plays the episodes, in compiled blocks where possible, and records their cost."""
 
 import hashlib
 import json
@@ -17,6 +17,7 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import save
 from advmdp.game.interrupts import patient
+from advmdp.game.late import LateLosses
 from advmdp.game.ledger import CURVE, KNOWN, Ledger, curve, marks
 from advmdp.game.policy_log import PolicyLog
 from advmdp.game.progress import shown
@@ -29,9 +30,9 @@ from advmdp.model.occupancy import occupancy
 from advmdp.planning.hindsight import Played, comparators, switching_comparator, total_comparator
 
 ENTRIES = 2**19
-"""A block holds at most so many losses at once: 4 MB."""
+"""The most losses in a block: 4 MB."""
 LONGEST = 8192
-"""And at most so many episodes, so that progress shows and checkpoints are not far apart."""
+"""The most episodes in a block, so that progress is visible and checkpoints are frequent."""
 
 
 class Match:
@@ -46,6 +47,7 @@ class Match:
         criterion: Criterion | None,
         path: Path | None,
         compares: bool = True,
+        late: LateLosses | None = None,
     ) -> None:
         self.mdp = expect(MDP, mdp, "mdp")
         self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
@@ -55,19 +57,20 @@ class Match:
         self.seed = whole("seed", seed, 0)
         for name, owner in (("losses", losses), ("learner", learner)):
             if owner.skeleton != mdp.skeleton:
-                raise InputError(name, f"one over another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
+                raise InputError(name, f"made for another skeleton, {owner.skeleton!r}", f"{mdp.skeleton!r}")
         first = losses.at(0)
         self._criteria = (learner.criterion, self.criterion)
         for one in self._criteria:
-            one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # says so if it cannot take such losses
+            one.value(mdp.skeleton, occupancy(mdp, learner.policy), first)  # raises if it does not accept such losses
         self.started = learner.episode
+        self.late = late
         self._criterion_shown = self.criterion.shown
         self._described = _described(learner)
         self.ledger = Ledger(np.zeros((mdp.skeleton.num_transitions, losses.dimensions or 1)))
         self.path = path
         self.policies: dict[int, FloatArray] | PolicyLog = {}
         if compares and losses.memory and self.criterion != TotalLoss():
-            # The comparator will ask for the losses again, and these for the policies that they answered.
+            # The comparator will draw the losses again, and these depend on the policies played.
             log = None if path is None else path.with_name(f"{path.name}.policies")
             self.policies = PolicyLog(mdp.skeleton.num_pairs, log)
         self._key = stream_key(seed, "world", "trajectories")
@@ -78,7 +81,7 @@ class Match:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Hashes of all that determines the game but its length."""
+        """Hashes of everything that determines the game, except its length."""
         sk, losses = self.mdp.skeleton, self.losses
         places = [0] if losses.memory else (marks(losses.episodes or 10**6) - 1).tolist()
         seen = np.array([losses.at(t) for t in places])
@@ -90,11 +93,15 @@ class Match:
             "learner": _hash(json.dumps(self._described, sort_keys=True).encode()),
             "criterion": _hash(self._criterion_shown.encode(), *probes),
             "seed": f"{self.seed}",
-        }
+        } | ({} if self.late is None else {"delay": self._hash_of_delays(self.late)})
+
+    def _hash_of_delays(self, late: LateLosses) -> str:
+        length = late.last or self.losses.episodes or 10**6
+        return _hash(*(f"{late.of(int(t))}".encode() for t in marks(length) - 1))
 
     @property
     def identity_of_version_1(self) -> dict[str, str]:
-        """The same as checkpoints of version 1 have it, in which criteria were hashed in another way."""
+        """The identity in checkpoints of version 1, which hash criteria differently."""
         described = {key: value for key, value in self._described.items() if key != "criterion_probe"}
         probes = [one.probed(self.mdp.skeleton, self.losses.dimensions or 1) for one in self._criteria]
         return self.identity | {
@@ -106,10 +113,10 @@ class Match:
     def compiled(self) -> bool:
         """Whether blocks can run in compiled code."""
         answers = self.losses.memory == 0 or type(self.losses).reaction is not Losses.reaction
-        return self.learner.compiled and answers and self.criterion.terms is not None
+        return self.learner.compiled and answers and self.criterion.terms is not None and self.late is None
 
     def run(self, episodes: int, show: Callable[[float], None], seconds: float) -> None:
-        """Play on up to ``episodes``, and save from time to time where there is a file for it."""
+        """Play up to ``episodes``, and save from time to time if there is a checkpoint file."""
         if self.path is None:
             for done in self._blocks(episodes):
                 show(done)
@@ -123,17 +130,17 @@ class Match:
                     saved = time.monotonic()
                 if asked():
                     said = f"stopped after {done:,} of {episodes:,} episodes, saved in {self.path}"
-                    raise KeyboardInterrupt(f"{said}; the same call with this checkpoint goes on from there")
+                    raise KeyboardInterrupt(f"{said}; to continue, repeat the call with this checkpoint")
 
     def _blocks(self, episodes: int) -> Iterator[int]:
-        """Play on up to ``episodes`` in blocks that end at the marks; gives how many were played after each."""
+        """Play up to ``episodes`` in blocks that end at the marks; yield the number played after each block."""
         stops = marks(episodes)
         length = max(1, min(LONGEST, ENTRIES // self.ledger.total.size))
-        # A line at the end of a shorter game is none of this one's.
+        # The last line of a shorter game may not belong to this one.
         self.ledger.lines = [line for line in self.ledger.lines if line["episode"] in stops]
         last = self.ledger.lines[-1]["episode"] if self.ledger.lines else 0
         if self.ledger.episodes == episodes and last != episodes:
-            self._mark()  # it was saved here, on the way to a later end
+            self._mark()  # a longer game was saved at this episode
         while self.ledger.episodes < episodes:
             t = self.ledger.episodes
             mark = int(stops[np.searchsorted(stops, t, side="right")])
@@ -163,20 +170,24 @@ class Match:
 
     def _episode(self, t: int, drawn: FloatArray) -> None:
         sk, learner, total = self.mdp.skeleton, self.learner, self.ledger.total
+        number = 0 if self.late is None else learner.begin()
         policy = np.array(learner.policy)
         loss = checked_losses(sk, self.losses.at(t, self.policies)[None], t)[0]
         paid = self.criterion.value(sk, occupancy(self.mdp, policy), loss)
         believed = paid if learner.q is None else self.criterion.value(sk, learner.q, loss)
         trajectory = self.mdp.sample_from(policy, drawn)
         total += loss.reshape(total.shape)
-        seen = loss if learner.feedback == "full" else loss[trajectory.transitions]
-        learner.update(trajectory, frozen(seen))
+        seen = learner.observed(trajectory, loss)
+        if self.late is None:
+            learner.update(trajectory, frozen(seen))
+        else:
+            self.late.reveal(learner, t, number, trajectory, seen)
         if self.losses.memory:
             self._remember(t, policy)
         self.ledger.add(np.array([paid]), np.array([believed]), np.array([learner.gap]))
 
     def _remember(self, t: int, policy: FloatArray) -> None:
-        """For losses that answer to the last few policies."""
+        """Keep the policy, for losses that react to the last few policies."""
         self.policies[t] = policy
         if isinstance(self.policies, dict):
             self.policies.pop(t - self.losses.memory, None)
@@ -185,7 +196,7 @@ class Match:
         self.ledger.mark(**self.account())
 
     def account(self) -> dict[str, float]:
-        """What a line of the ledger says of the learner, with the comparator where that costs next to nothing."""
+        """The learner's entries in a line of the ledger, and the comparator if it is cheap to compute."""
         more = {"epochs": float(self.learner.epochs)}
         if (row_set := self.learner.row_set) is not None:
             more["radius"] = float(row_set.radii(self.mdp.skeleton).mean())
@@ -194,18 +205,18 @@ class Match:
         return more | self._marked()
 
     def _marked(self) -> dict[str, float]:
-        """What the learner itself has to say, under names that the curve does not use."""
+        """The learner's own entries, whose names must not clash with other columns."""
         marked = {str(name): float(value) for name, value in self.learner.marked().items()}
         if taken := sorted(marked.keys() & (KNOWN | set(CURVE))):
-            raise InputError(f"marked() of {type(self.learner).__name__}", taken[0], "a name that no other column has")
+            raise InputError(f"marked() of {type(self.learner).__name__}", taken[0], "a name that is not a column yet")
         return marked
 
     def game(
         self, episodes: int, gap: float, at_end: bool, switches: list[int], progress: bool | Callable[[float], None]
     ) -> Game:
-        """The account of the game up to its end."""
+        """The finished game."""
         if self.ledger.episodes > episodes:
-            given = f"{episodes}, but {self.ledger.episodes} are played"
+            given = f"{episodes}, but {self.ledger.episodes} have been played"
             raise InputError("episodes", given, f"{self.ledger.episodes} or more, or another checkpoint")
         lines = self.ledger.lines
         values: list[float | None]
@@ -233,7 +244,7 @@ class Match:
     def _switching(
         self, episodes: int, switches: list[int], progress: bool | Callable[[float], None]
     ) -> dict[int, FloatArray]:
-        """What the best sequences with so many switches pay, at the lines of the ledger."""
+        """The cost of the best sequences with these numbers of switches, at each line of the ledger."""
         if not switches:
             return {}
         with shown(progress is True, 1, "switches") as show:
@@ -243,7 +254,7 @@ class Match:
 
     @property
     def _bound(self) -> Callable[[int], float]:
-        """The guarantee, which is of no other criterion, of no other losses, and of a learner that begins."""
+        """The learner's bound, infinite unless it applies: same criterion, suitable losses, and a new learner."""
         kinds = {"arbitrary"} | ({"oblivious"} if self.losses.memory == 0 else set())
         kinds |= {"stochastic"} if isinstance(self.losses, Stochastic) else set()
         ours = self.criterion == self.learner.criterion and self.started == 0 and self.learner.assumes in kinds
@@ -251,7 +262,7 @@ class Match:
 
 
 def _described(learner: Learner) -> dict[str, Any]:
-    """What a learner is known by; parameters that older checkpoints do not have count only where they say something."""
+    """The identity of a learner; parameters that older checkpoints lack count only if they differ from the default."""
     described = {key: value for key, value in learner.description().items() if key != "episode"}
     told = described["parameters"].items()
     parameters = {key: value for key, value in told if key not in learner.added or value != learner.added[key]}

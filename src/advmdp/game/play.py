@@ -1,9 +1,9 @@
-"""Algorithm 1: a learner against a sequence of losses in a world, and what it cost.
+"""Algorithm 1: play a learner against a sequence of losses in a world, and account for the cost.
 
-Trajectories are drawn from the stream of the seed that is called "world", 2 L numbers an episode, so any episode can be
-drawn again.  Where the learner's step, the criterion and the losses can, blocks of episodes run in compiled code; else
-one episode at a time runs in Python.  The results are the same to the bit, as they are for any way of cutting a game
-into blocks, and so is a game that was killed and taken up again from its last checkpoint.
+Trajectories are drawn from the seed's stream "world", 2 L numbers per episode, so any episode can be drawn again.  If
+the learner, the criterion and the losses allow it, blocks of episodes run in compiled code; otherwise Python plays one
+episode at a time.  The results are the same to the bit, however a game is divided into blocks, and even if it was
+killed and resumed from its last checkpoint.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 from advmdp.criteria import Criterion, TotalLoss
 from advmdp.game.checkpoint import SECONDS, load
+from advmdp.game.late import Delay, LateLosses
 from advmdp.game.match import Match
 from advmdp.game.progress import shown
 from advmdp.game.result import Game
@@ -42,27 +43,73 @@ def play(
     comparator_gap: float = 1e-4,
     comparator_at: Literal["marks", "end"] = "marks",
     switches: int | Sequence[int] = (),
+    delay: Delay = 0,
     feedback: Feedback | None = None,
     dynamics: Literal["known", "unknown"] | None = None,
 ) -> Game:
-    """Play ``episodes`` episodes and account for them exactly.
+    """Play a learner against losses in a world, and account for every episode exactly.
 
-    ``criterion`` is what is accounted for: the learner's own unless said.  ``progress`` shows a bar on a terminal; a
-    function is called with the number of episodes played, from time to time.
+    The learner gets what its class declares: the whole loss or the losses along its path, the dynamics or the
+    skeleton. It is changed by playing. Where the learner, the criterion and the losses allow it, blocks of episodes
+    run in compiled code, with the same result to the bit.
 
-    The learner is shown what it declares to need: the whole loss or that along its path, the dynamics or the skeleton.
-    ``feedback`` and ``dynamics`` say what this game grants, and then a learner that needs more is refused.
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        The losses, one for each episode.
+    learner
+        A learner that was made for this skeleton and has not played yet.
+    episodes
+        The number of episodes.
+    seed
+        Fixes the trajectories.
+    progress
+        Whether to show a progress bar on a terminal; or a function that is called with the number of episodes played.
+    criterion
+        What is accounted for; by default, what the learner optimises.
+    checkpoint
+        A file in which the game is saved from time to time and when it is interrupted. The same call resumes from it,
+        with the result of a game that never stopped. To continue a finished game, pass a larger ``episodes``.
+    checkpoint_seconds
+        The time between checkpoints.
+    comparator_gap
+        The relative gap to which the best fixed policy is searched, for criteria other than the total loss.
+    comparator_at
+        "marks" computes the regret at all marks of the curve; "end" only for the whole game.
+    switches
+        A number, or several. For each number S, the curve gets a column ``regret_switches_S``: the regret against the
+        best sequence of policies with at most S switches. For the total loss, and losses that do not react.
+    delay
+        With a delay d, the loss of episode t is revealed after episode t + d: a number, one for each episode, or a
+        function of the episode. Losses that are due after the last episode are not revealed, and these episodes stay
+        open (``learner.outstanding``). docs/feedback.md says which learners accept late losses, and what they cost.
+    feedback
+        The feedback that this game grants, "full" or "bandit". A learner that needs more is refused.
+    dynamics
+        Whether this game tells the dynamics, "known" or "unknown". A learner that needs more is refused.
 
-    With ``checkpoint``, a file, the game is saved every ``checkpoint_seconds`` and when it is interrupted (Ctrl-C), and
-    the same call takes it up from there, with the same results as if it had never stopped; a larger ``episodes`` plays
-    on.  A file that is damaged, or of another game, is refused (:class:`advmdp.CheckpointError`).  The learner is
-    handed over as it was made and is moved on by playing.
+    Returns
+    -------
+    Game
+        What was paid, the regret, and the curve of both.
 
-    The best fixed policy of any criterion but the total loss must be searched for, to the relative gap
-    ``comparator_gap``; with ``comparator_at="end"`` only for the whole game, and regret before that is left empty.
+    Raises
+    ------
+    InputError
+        If the parts do not fit together.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another game.
 
-    ``switches``, a number S or several, adds the regret against the best sequence of policies that switches at most S
-    times, exact, as the columns ``regret_switches_S`` of the curve: for the total loss, and losses that do not react.
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=100, seed=1)
+    >>> game = am.play(mdp, losses, am.SelfTuning(mdp.skeleton), episodes=500, seed=2)
+    >>> game.total_loss < 0.5 * 500 * mdp.skeleton.num_steps
+    True
     """
     if comparator_at not in ("marks", "end"):
         raise InputError("comparator_at", f"{comparator_at!r}", "'marks' or 'end'")
@@ -71,12 +118,16 @@ def play(
     if feedback not in (None, "full", "bandit"):
         raise InputError("feedback", f"{feedback!r}", "'full' or 'bandit'")
     _fit(mdp, losses, learner, feedback, dynamics)
-    match = Match(
-        mdp, losses, learner, seed, criterion, None if checkpoint is None else path_of("checkpoint", checkpoint)
-    )
+    late = None if isinstance(delay, int) and delay == 0 else LateLosses(delay)
+    if late is not None and not learner.takes_late_losses:
+        raise learner.takes_losses_in_order()
+    path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+    match = Match(mdp, losses, learner, seed, criterion, path, late=late)
     count = whole("episodes", episodes, 1)
+    if late is not None and late.last is not None and late.last < count:
+        raise InputError("delay", f"{late.last} delays", f"one for each of {count} episodes")
     if losses.episodes is not None and count > losses.episodes:
-        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, as many as {losses!r} has")
+        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, the length of {losses!r}")
     several = _switches(match, count, switches)
     with closing(match):
         if match.path is not None and match.path.exists():
@@ -87,11 +138,11 @@ def play(
 
 
 def _switches(match: Match, episodes: int, switches: int | Sequence[int]) -> list[int]:
-    """The numbers of switches, each once, if the regret against them can be worked out in this game."""
+    """The distinct numbers of switches; raises if the regret against them cannot be computed in this game."""
     given = switches if isinstance(switches, Sequence) else [switches]
     several = list(dict.fromkeys(whole("switches", one, 1) for one in given))
     if several and match.criterion != TotalLoss():
-        raise InputError("switches", f"{several} with {match.criterion!r}", "the total loss, where they are exact")
+        raise InputError("switches", f"{several} with {match.criterion!r}", "the total loss, for which they are exact")
     if several:
         check_switching(match.mdp, match.losses, episodes, max(several))
     return several
@@ -100,7 +151,7 @@ def _switches(match: Match, episodes: int, switches: int | Sequence[int]) -> lis
 def _fit(
     mdp: MDP, losses: Losses, learner: Learner, feedback: Feedback | None, dynamics: Literal["known", "unknown"] | None
 ) -> None:
-    """Refuse a learner that this game is not for, and say which ones it is for."""
+    """Raise if the learner does not fit this game, and name learners that do."""
     expect(MDP, mdp, "mdp")
     expect(Losses, losses, "losses")  # type: ignore[type-abstract]
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
@@ -108,16 +159,16 @@ def _fit(
     granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
     optimises: Literal["any", "total"] = "total" if total else "any"
     if feedback == "bandit" and learner.feedback == "full":
-        given = f"{name}, which must see the whole loss, in a game that shows the losses along the path"
-        raise InputError("learner", given, f"one that sees no more: {fitting('bandit', granted, optimises)}")
+        given = f"{name}, which must see the whole loss, in a game that shows only the losses along the path"
+        raise InputError("learner", given, f"a bandit learner: {fitting('bandit', granted, optimises)}")
     if granted == "skeleton" and learner.mdp is not None:
         others = fitting(feedback or learner.feedback, granted, optimises)
         given = f"{name}, which must know the dynamics, in a game where they are unknown"
-        raise InputError("learner", given, f"one that is told the skeleton: {others}")
+        raise InputError("learner", given, f"a learner that knows the skeleton only: {others}")
     if learner.mdp is not None and not np.array_equal(learner.mdp.transition, mdp.transition):
         others = fitting(learner.feedback, "skeleton", optimises)
-        given = f"{name}, which was told other dynamics than this world's"
-        raise InputError("learner", given, f"one made of this MDP, or one that need not be told: {others}")
+        given = f"{name}, which was made for other dynamics"
+        raise InputError("learner", given, f"one made for this MDP, or one that knows the skeleton only: {others}")
     if (losses.dimensions or 1) > 1 and not learner.criterion.takes_several:
-        given = f"{losses.dimensions} losses at once for {name} with {learner.criterion!r}, which takes one"
+        given = f"{losses.dimensions} losses at once for {name} with {learner.criterion!r}, which accepts one"
         raise InputError("losses", given, f"one, or WorstCase() and one of {fitting('full', granted, 'any')}")

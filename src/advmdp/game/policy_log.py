@@ -1,4 +1,4 @@
-"""The policies of a game by episode, in a file, for losses that react to them."""
+"""The file that records the policy of each episode, for losses that react to them."""
 
 import hashlib
 import os
@@ -11,11 +11,11 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError, StorageError
 
 PART = 2**20
-"""Bytes of a file of policies that are read at once."""
+"""How many bytes of the file to read at once."""
 
 
 class PolicyLog:
-    """The policies of a game by episode, in a file: beside the checkpoint, or one that vanishes with the game."""
+    """The policies of a game by episode, in a file beside the checkpoint, or in a temporary one."""
 
     def __init__(self, pairs: int, path: Path | None) -> None:
         self._width = 8 * pairs
@@ -24,7 +24,7 @@ class PolicyLog:
         if path is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (open for as long as the game)
         else:
-            try:  # not through a link, which may lead to somebody's file
+            try:  # never through a link, which may lead to another file
                 self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
             except OSError as error:
                 raise StorageError(f"{path}", f"{error.strerror}", "a file that can be written") from None
@@ -39,24 +39,24 @@ class PolicyLog:
         row = self._file.read(self._width)
         if len(row) < self._width:
             given = f"no policy of episode {t}"
-            raise InputError(f"{self.path or 'policies'}", given, "the file that was written beside the checkpoint")
+            raise InputError(f"{self.path or 'policies'}", given, "the file written beside the checkpoint")
         return np.frombuffer(row)
 
     def close(self) -> None:
         self._file.close()
 
     def sync(self) -> str:
-        """Write what is not written yet; gives the checksum of all policies up to now."""
+        """Flush the file to disk; return the checksum of all policies so far."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return self._digest.hexdigest()
 
     def take_up(self, episodes: int, checksum: object) -> None:
-        """Go on after so many episodes, whose policies must have the checksum (a game of version 1 has none)."""
+        """Continue after this many episodes; their policies must match the checksum (version 1 has none)."""
         left = episodes * self._width
         self._file.seek(0)
         while left > 0 and (part := self._file.read(min(left, PART))):
             self._digest.update(part)
             left -= len(part)
         if left > 0 or checksum not in (None, self._digest.hexdigest()):
-            raise InputError(f"{self.path}", "other policies", "those that were written with the checkpoint")
+            raise InputError(f"{self.path}", "other policies", "the policies written with the checkpoint")

@@ -1,14 +1,14 @@
-"""Policy regret: fixed policies played in the world of a game, against the same losses, which react to them.
+"""Policy regret: what fixed policies would have paid in a game, with losses that react to them.
 
-Losses that react would have been others had another policy been played.  Regret ignores this: it compares with the best
-policy on the losses that the learner provoked.  Policy regret (Arora, Dekel and Tewari, ICML 2012) compares with what a
-fixed policy pays when it is played from the first episode on and the losses answer to it:
+If losses react, another policy would have met other losses.  Regret ignores this: it compares with the best policy on
+the losses that the learner provoked.  Policy regret (Arora, Dekel and Tewari, ICML 2012) compares with what a fixed
+policy pays if it is played from the first episode on and the losses react to it:
 
     sum_t f(q^{pi_t}; l_t(pi_1, ..., pi_{t-1}))  -  min over the given pi of  sum_t f(q^pi; l_t(pi, ..., pi))
 
-Each fixed policy is played by the machinery that played the learner, on the same random streams, so what it pays is
-exact in the same sense: an expectation over trajectories for the losses drawn.  For losses that do not react, policy
-regret is ordinary regret against these policies.
+The code that played the learner also plays each fixed policy, on the same random streams.  So the policy's cost is
+exact in the same sense: an expectation over trajectories for the losses drawn.  If losses do not react, policy regret
+is ordinary regret against these policies.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +27,7 @@ from advmdp.game.progress import shown
 from advmdp.game.result import Game
 from advmdp.learners.baselines import Chosen, Uniform
 from advmdp.learners.kernels.episode import Rule
+from advmdp.model.by_name import ByName
 from advmdp.model.mdp import Trajectory
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
@@ -35,16 +36,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 LONG = 2**28
-"""A bar is shown if episodes times transitions, over all replays, are more than this: a few seconds."""
+"""A progress bar appears if episodes times transitions, over all replays, exceed this: a few seconds."""
 LISTED = 4
-"""As many policies are listed by name."""
+"""How many policies are listed by name."""
 
 Progress = bool | Callable[[float], None] | None
 Policies = ArrayLike | Iterable[ArrayLike] | Mapping[str, ArrayLike]
 
 
 class FixedPolicy(Uniform):
-    """Plays one policy for ever."""
+    """Plays one policy in every episode."""
 
     optimises: ClassVar[Literal["any", "total"]] = "any"
 
@@ -53,13 +54,40 @@ class FixedPolicy(Uniform):
         self._memory = Chosen(policy.copy())
         self._rule = Rule(self._memory.policy)
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         self.episode += 1
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyRegret:
-    """What fixed policies would have paid in a game, had each been played from the first episode on."""
+    """What fixed policies would have paid in a game, each played from the first episode on.
+
+    :meth:`Game.policy_regret` returns it.
+
+    Attributes
+    ----------
+    learner
+        The name of the learner.
+    episodes
+        The number of episodes.
+    total_loss
+        What the learner paid.
+    names
+        The names of the policies.
+    policies
+        The policies, (number of policies, num_pairs).
+    paid
+        What each policy pays.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], 2, seed=0)
+    >>> game = am.play(mdp, am.losses.Adaptive(mdp.skeleton), am.ReplayLast(mdp.skeleton), episodes=100)
+    >>> against = game.policy_regret({"at random": am.uniform_policy(mdp.skeleton)})
+    >>> against.best
+    'at random'
+    """
 
     learner: str
     episodes: int
@@ -73,7 +101,7 @@ class PolicyRegret:
 
     @property
     def regret(self) -> float:
-        """What the learner paid beyond the best of these policies: below 0 where it paid less than all of them."""
+        """What the learner paid above the best of these policies; negative if it paid less than all of them."""
         return self.total_loss - float(self.paid.min())
 
     @property
@@ -83,7 +111,7 @@ class PolicyRegret:
 
     @property
     def table(self) -> "pl.DataFrame":
-        """A row for each policy: its name, what it pays, and the regret against it."""
+        """A Polars frame with a row for each policy: its name, what it pays, and the regret against it."""
         import polars as pl
 
         return pl.DataFrame({"policy": self.names, "paid": self.paid, "regret": self.total_loss - self.paid})
@@ -110,7 +138,7 @@ def policy_regret(game: Game, policies: Policies, progress: Progress = None) -> 
 
 
 def replayed(game: Game, policy: FloatArray, show: Callable[[float], None], before: int = 0) -> float:
-    """What a fixed policy pays in the game; ``show`` is told the episodes, ``before`` games like this one included."""
+    """The cost of a fixed policy in the game; ``show`` gets the episodes, including ``before`` earlier replays."""
     fixed = FixedPolicy(game, policy)
     match = Match(game.mdp, game.losses, fixed, game.seed, game.criterion, None, compares=False)
     match.run(game.episodes, lambda done: show(before * game.episodes + done), 0.0)
@@ -118,7 +146,7 @@ def replayed(game: Game, policy: FloatArray, show: Callable[[float], None], befo
 
 
 def shown_if_long(game: Game, replays: int, progress: Progress) -> AbstractContextManager[Callable[[float], None]]:
-    """The progress of so many replays; if nothing is said, a bar where they take more than a few seconds."""
+    """The progress of ``replays`` replays; by default a bar if they take more than a few seconds."""
     episodes = replays * game.episodes
     if progress is None:
         progress = episodes * game.mdp.skeleton.num_transitions * (game.losses.dimensions or 1) > LONG
@@ -126,11 +154,11 @@ def shown_if_long(game: Game, replays: int, progress: Progress) -> AbstractConte
 
 
 def named_policies(sk: Skeleton, policies: Policies) -> dict[str, FloatArray]:
-    """Each policy, checked, by its name: its key, or its place in the list."""
+    """The checked policies by name, which is the key or the index in the list."""
     if isinstance(policies, Mapping):
         given = {f"{name}": policy for name, policy in policies.items()}
     elif isinstance(policies, str) or not isinstance(policies, Iterable):
-        raise InputError("policies", f"{policies!r}", f"an array of {sk.num_pairs}, or a list or dictionary of such")
+        raise InputError("policies", f"{policies!r}", f"an array of {sk.num_pairs}, or a list or dictionary of arrays")
     else:
         rows = list(policies)
         alone = bool(rows) and np.ndim(rows[0]) == 0

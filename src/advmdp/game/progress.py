@@ -1,4 +1,4 @@
-"""Progress of a game: a bar on a terminal, or a function of the caller."""
+"""The progress of a game, shown as a bar on a terminal or passed to the caller's function."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def shown(
     progress: bool | Callable[[float], None], count: float, title: str = "playing"
 ) -> Iterator[Callable[[float], None]]:
-    """A progress bar on a terminal, nothing elsewhere; or the caller's own."""
+    """The caller's function, or a bar on a terminal and nothing elsewhere."""
     if callable(progress):
         yield progress
         return

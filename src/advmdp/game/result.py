@@ -1,10 +1,11 @@
-"""A finished game, and the account of it."""
+"""The result of a finished game."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from advmdp.core.html import card, curve
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.losses import Losses
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What was paid in some episodes, and what the best fixed policy in hindsight would have paid."""
+    """The cost of some episodes, and what the best fixed policy in hindsight would have paid."""
 
     episodes: int
     seed: int
@@ -44,14 +45,46 @@ class Outcome:
         return float(self.curve["regret"][-1])
 
     def _paid(self, losses: str = "these losses") -> str:
-        """What was paid, first; and the regret with what it compares with."""
+        """A summary: what was paid, then the regret and its comparator."""
         best = f"the best fixed policy on {losses}, {self.comparator.value:,.2f}"
         return f"paid {self.total_loss:,.2f}; regret {self.regret:+,.2f} against {best}"
 
 
 @dataclass(frozen=True, eq=False)
 class Game(Outcome):
-    """What was played, and the account of it: criteria are exact, under the true dynamics."""
+    """A finished game: what was paid, and what the best fixed policy in hindsight would have paid.
+
+    Values are exact expectations under the true dynamics, not samples.
+
+    Attributes
+    ----------
+    episodes
+        The number of episodes.
+    seed
+        The seed of the trajectories.
+    curve
+        A Polars frame with a row at each of about a hundred marks: the cumulative loss, the comparator, the regret
+        and its two parts, the bound, the epochs, the mean radius of the confidence sets, and the largest gap of a
+        projection.
+    comparator
+        The best fixed policy in hindsight.
+    mdp
+        The world.
+    losses
+        The losses.
+    learner
+        The learner, as it is after the game.
+    criterion
+        What is accounted for.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> bool(abs(game.total_loss - game.regret - game.comparator.value) < 1e-9)
+    True
+    """
 
     mdp: MDP
     losses: Losses
@@ -60,33 +93,32 @@ class Game(Outcome):
 
     @property
     def reacts(self) -> bool:
-        """Whether the losses answer to what is played, so that another learner would have met others."""
+        """Whether the losses react to the policies, so that another learner would have met other losses."""
         return self.losses.memory > 0
 
     def policy_regret(self, policies: "Policies", *, progress: "Progress" = None) -> "PolicyRegret":
-        """Compare with fixed policies, each played from the first episode on, while the losses answer to it.
+        """Compare with fixed policies, each played from the first episode on while the losses react to it.
 
-        What each policy pays is exact: the same world, the same losses and the same noise as in this game.  For
-        losses that do not react this is ordinary regret against these policies.  Each policy takes as long as a game
-        of ``am.Uniform`` would.
+        World, losses and noise are those of this game, and what each policy pays is exact. For losses that do not
+        react, this is ordinary regret against these policies. Each policy takes as long as a game of ``am.Uniform``.
 
         Parameters
         ----------
         policies
-            A policy, (num_pairs,), or a list or a dictionary of such.
+            A policy, (num_pairs,), or a list or dictionary of policies.
         progress
             Whether to show a bar on a terminal, or a function that is called with the number of episodes played. By
-            default there is a bar if it takes more than a few seconds.
+            default a bar appears after a few seconds.
 
         Returns
         -------
         PolicyRegret
-            ``paid`` has what each policy pays, ``regret`` is ``total_loss - min(paid)``.
+            ``paid`` is what each policy pays; ``regret`` is ``total_loss - min(paid)``.
 
         Raises
         ------
         InputError
-            If something is no policy of this world.
+            If something is not a policy of this world.
 
         Examples
         --------
@@ -104,25 +136,33 @@ class Game(Outcome):
     def best_fixed_policy(
         self, *, starts: int = 8, replays: int = 400, seed: int = 0, progress: "Progress" = None
     ) -> "BestFixedPolicy":
-        """Search for the fixed policy that pays least when the losses answer to it.
+        """Search for the fixed policy that pays least when the losses react to it.
 
-        There are four cases, and ``searched`` of the answer says which it was:
+        ``searched`` of the result says which of four cases applied:
 
-        - Losses that do not react: the policy is ``comparator``, which is proven to be the best up to its gap.
+        - Losses that do not react: the policy is ``comparator``, which is proven to be best up to its gap.
         - The total loss against :class:`advmdp.losses.Adaptive`: dynamic programming, with a lower bound on what any
           fixed policy pays, in about the time of two games.
-        - The total loss against losses with :meth:`advmdp.losses.Losses.linear_reaction`: a quadratic problem, solved
-          if it is convex, else a local search with a lower bound.
-        - Anything else: a local search, which plays at most ``replays`` games and proves nothing (``lower`` is -inf).
-          It begins at ``starts`` policies: the uniform one, the learner's, the best one in hindsight, and others drawn
-          with ``seed``.  From the best it moves probability to one action of one state at a time.
+        - The total loss against losses that define ``linear_reaction``: a quadratic problem. If it is convex it is
+          solved, otherwise a local search with a lower bound runs.
+        - Anything else: a local search without a lower bound (``lower`` is -inf).
 
         Parameters
         ----------
-        starts, replays, seed
-            For the local search.
+        starts
+            The number of policies from which a local search starts: the uniform one, the learner's, the best one in
+            hindsight, and random ones.
+        replays
+            The largest number of games that a local search plays.
+        seed
+            Fixes the random policies.
         progress
             As for :meth:`policy_regret`.
+
+        Returns
+        -------
+        BestFixedPolicy
+            The policy, what it pays, and a lower bound.
 
         Examples
         --------
@@ -140,3 +180,16 @@ class Game(Outcome):
     def __repr__(self) -> str:
         said = self._paid("the losses that it provoked" if self.reacts else "these losses")
         return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {said})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        rows = {
+            "paid": f"{self.total_loss:,.2f}",
+            "an episode": f"{self.total_loss / max(1, self.episodes):,.4f}",
+            "best fixed policy": f"{self.comparator.value:,.2f}",
+            "regret": f"{self.regret:+,.2f}",
+            "criterion": repr(self.criterion),
+            "losses": repr(self.losses),
+        }
+        picture = curve(self.curve["episode"], self.curve["regret"], "regret over the episodes")
+        return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, picture)

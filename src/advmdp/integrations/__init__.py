@@ -1,1 +1,1 @@
-"""Other people's worlds and agents: one file for each library, loaded only when it is asked for."""
+"""Integrations with other libraries: one file for each, imported only when it is used."""

@@ -1,15 +1,16 @@
-"""Gymnasium, both ways: its tabular worlds in here, and our adversarial worlds out there for other people's agents.
+"""Gymnasium in both directions: its tabular environments as MDPs, and adversarial MDPs as Gymnasium environments.
 
-In.  :func:`tabular_model` unrolls a tabular environment into an MDP with losses; ``model/gymnasium_tables.py`` says
-how.
+Import.  :func:`tabular_model` unrolls a tabular environment into an MDP with losses; ``model/gymnasium_tables.py``
+explains how.
 
-:meth:`TabularModel.priced` puts an adversary into such a world: what a move costs is up to any sequence of losses; and
-who is done pays for each step that is left what the last one cost by the environment's own rewards, 1 in a hole of
-FrozenLake and 0 at its goal.  (Losses drawn for all transitions alike would charge for waiting too, as for a move.)
+:meth:`TabularModel.priced` puts an adversary into such a world: any sequence of losses sets the cost of moves.  After
+termination, each remaining step repeats the cost of the last one under the environment's own rewards: 1 in a hole of
+FrozenLake, 0 at its goal.  (Losses drawn for all transitions alike would also charge for waiting, like for a move.)
 
-Out.  :class:`AdversarialEnv` is a loop-free MDP with a sequence of losses as a Gymnasium environment.  Its episode t is
-episode t of the losses, its randomness is that of :func:`advmdp.play` (row t of the stream "world": the successor of
-step k is drawn with number 2 k + 1, and number 2 k is left to the player), and it keeps the same account.
+Export.  :class:`AdversarialEnv` presents a loop-free MDP with a sequence of losses as a Gymnasium environment.  Its
+episode t is episode t of the losses.  It draws the same random numbers as :func:`advmdp.play` (row t of the stream
+"world": number 2 k + 1 determines the successor of step k, and number 2 k is left to the player), and it keeps the same
+account.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ with optional:
 
 
 class TabularModel(UnrolledTable):
-    """A Gymnasium environment of so many steps as a loop-free MDP, with its rewards as losses."""
+    """A Gymnasium environment, unrolled for a number of steps, as a loop-free MDP with its rewards as losses."""
 
     @property
     def losses(self) -> Losses:
@@ -50,17 +51,17 @@ class TabularModel(UnrolledTable):
         return Stochastic(self.mdp.skeleton, means=self.loss, noise=0.0)
 
     def priced(self, losses: Losses) -> Losses:
-        """The same dynamics under other losses: ``losses`` for moves, the aftermath for who is done."""
+        """The same dynamics under other losses: ``losses`` for moves, and the aftermath once an episode is done."""
         return Priced(self, losses)
 
 
 class Priced(Losses):
-    """Losses where there is a move to pay for; see :meth:`TabularModel.priced`."""
+    """Losses that apply to moves only; see :meth:`TabularModel.priced`."""
 
     def __init__(self, model: TabularModel, losses: Losses) -> None:
         inner = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
         if inner.skeleton != model.mdp.skeleton:
-            raise InputError("losses", f"one over another skeleton, {inner.skeleton!r}", f"{model.mdp.skeleton!r}")
+            raise InputError("losses", f"made for another skeleton, {inner.skeleton!r}", f"{model.mdp.skeleton!r}")
         super().__init__(inner.skeleton, inner.dimensions)
         self.inner, self.memory, self.episodes = inner, inner.memory, inner.episodes
         self._moves, self._rest = model.moves, model.aftermath
@@ -75,22 +76,22 @@ class Priced(Losses):
 
 
 def tabular_model(env: object, steps: int) -> TabularModel:
-    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+    """``steps`` steps of an environment with a tabular model, given as an object or by its id ("FrozenLake-v1").
 
-    The environment's own limit of steps is not looked at.
+    The environment's own step limit is ignored.
     """
     return TabularModel(**vars(unrolled(env, steps)))
 
 
 @dataclass(frozen=True, eq=False)
 class Account(Outcome):
-    """What an agent in an :class:`AdversarialEnv` has paid, as :class:`advmdp.Game` says it of a learner.
+    """What an agent in an :class:`AdversarialEnv` has paid, in the form of :class:`advmdp.Game`.
 
-    Nothing is guaranteed or projected, so the bound of the curve is infinite and its gaps are 0.
+    There is no guarantee and no projection, so the bound of the curve is infinite and its gaps are 0.
     """
 
     exact: bool
-    """Whether episodes are entered with their expected loss, or with that of the path that was taken."""
+    """Whether episodes count with the expected loss of the policy, or with the loss of the path taken."""
 
     def __repr__(self) -> str:
         return f"Account({self.episodes:,} episodes, {'expected' if self.exact else 'sampled'}: {self._paid()})"
@@ -99,19 +100,19 @@ class Account(Outcome):
 class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
     """A world with adversarial losses as a Gymnasium environment.
 
-    An observation is the number of a state, which says the step too; an episode ends, terminated, in the last state.
-    An action is a number below that of the largest action set.  Where a state has n actions only, others are refused;
-    ``info["action_mask"]`` marks the n, and ``action_space.sample(mask)`` draws from them.  The reward of a step is
-    minus its loss, and ``info`` has the ``episode`` and, after a step, its ``loss``.
+    An observation is the number of a state, which also determines the step.  An episode terminates in the last state.
+    An action is a number below the size of the largest action set.  In a state with only n actions, others raise an
+    error; ``info["action_mask"]`` marks the n valid ones, and ``action_space.sample(mask)`` draws from them.  The
+    reward of a step is minus its loss.  ``info`` has the ``episode`` and, after a step, its ``loss``.
 
-    ``reset(seed=s)`` begins again with episode 0 under the seed s and an empty account; ``reset()`` goes on to the next
-    episode, or back to the start of this one if no step was taken.  One that is left on the way counts as played.
+    ``reset(seed=s)`` restarts at episode 0 with the seed s and an empty account.  ``reset()`` moves on to the next
+    episode, or returns to the start of this one if no step was taken.  An episode abandoned midway counts as played.
 
-    ``policy``, where given, is a function without arguments that says what the agent's policy is: a vector over pairs,
-    or a table of probabilities (num_states, num_actions).  It is asked once an episode, when the first action has
-    arrived, and the account is then exact: it has the expected loss of that policy.  Without, it has the losses of the
-    path taken (and 1 for each step of an episode that was left): the same on average, where losses do not react.
-    Losses that react are told the policies, so they need it.
+    ``policy`` is an optional function without arguments that returns the agent's policy: a vector over pairs, or a
+    table of probabilities (num_states, num_actions).  It is called once per episode, when the first action arrives.
+    The account is then exact: it records the expected loss of that policy.  Without ``policy``, it records the losses
+    along the path taken (and 1 for each missing step of an abandoned episode), which are equal on average if losses do
+    not react.  Losses that react depend on the policies, so they require ``policy``.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's name and kind)
@@ -121,15 +122,15 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         self.losses = expect(Losses, losses, "losses")  # type: ignore[type-abstract]
         sk = self.skeleton = mdp.skeleton
         if losses.skeleton != sk:
-            raise InputError("losses", f"one over another skeleton, {losses.skeleton!r}", f"{sk!r}")
+            raise InputError("losses", f"made for another skeleton, {losses.skeleton!r}", f"{sk!r}")
         if (losses.dimensions or 1) > 1:
-            raise InputError("losses", f"{losses.dimensions} losses at once", "one, for a reward is one number")
+            raise InputError("losses", f"{losses.dimensions} losses at once", "one, because a reward is one number")
         if policy is None and losses.memory:
-            raise InputError("policy", f"nothing, but {losses!r} reacts to it", "a function that gives the agent's")
+            raise InputError("policy", f"none, but {losses!r} reacts to it", "a function that returns it")
         if policy is not None and not callable(policy):
-            raise InputError("policy", f"{policy!r}", "a function without arguments that gives the agent's policy")
+            raise InputError("policy", f"{policy!r}", "a function without arguments that returns the agent's policy")
         self.policy = policy
-        # Gymnasium's own checks make a second one by it; nothing is registered.
+        # Gymnasium's own checks use the spec to make a second environment; nothing is registered.
         told = {"mdp": mdp, "losses": losses, "seed": seed, "policy": policy}
         self.spec = EnvSpec("advmdp/Adversarial-v0", entry_point=type(self), kwargs=told)
         self.observation_space = Discrete(sk.num_states)
@@ -146,7 +147,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         self._policies: dict[int, FloatArray] = {}
         self._episode, self._state, self._steps, self._paid = 0, 0, 0, 0.0
         self._loss: FloatArray | None = None
-        """The loss of the episode under way; None before its first step and after its last."""
+        """The loss of the current episode; None before its first step and after its last."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         chosen = None if seed is None else whole("seed", seed, 0)
@@ -161,10 +162,10 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
     def step(self, action: SupportsIndex) -> tuple[int, float, bool, bool, dict[str, Any]]:
         sk, x = self.skeleton, self._state
         if x == sk.num_states - 1:
-            raise InputError("step", "an episode that has ended", "reset() first")
+            raise InputError("step", "a call after the end of the episode", "reset() first")
         a, first, last = whole("action", action, 0), int(sk.pair_ptr[x]), int(sk.pair_ptr[x + 1])
         if a >= last - first:
-            most = f"0 to {last - first - 1}, as info['action_mask'] says"
+            most = f"0 to {last - first - 1}, see info['action_mask']"
             raise InputError(sk.where_state(x), f"action {a}", most)
         if self._loss is None:
             self._loss = self._first()
@@ -178,24 +179,24 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return self._state, -loss, over, False, info
 
     def over_pairs(self, probabilities: ArrayLike) -> FloatArray:
-        """A table of probabilities (num_states, num_actions), of which the last row is no matter, as a policy."""
+        """Convert a table of probabilities (num_states, num_actions), whose last row is ignored, to a policy."""
         sk = self.skeleton
         given = exact_floats(probabilities, "policy", (sk.num_states, sk.num_actions))
         there = self.action_masks == 1
         if (beyond := (given != 0.0) & ~there)[:-1].any():
             x, a = (int(i) for i in np.argwhere(beyond)[0])
             where = f"policy at {sk.where_state(x)}"
-            raise InputError(where, f"probability {given[x, a]} of action {a}", "0: the state does not have it")
+            raise InputError(where, f"probability {given[x, a]} of action {a}", "0: the state has no such action")
         policy: FloatArray = given[there]
         return policy
 
     def account(self) -> Account:
-        """Where the agent stands: all episodes that were entered, up to now."""
+        """The cost and regret of the agent over all episodes so far."""
         ledger, seed = self._ledger, self.world_seed
         if ledger.episodes == 0:
-            raise InputError("account", "no episode that was played", "one or more")
+            raise InputError("account", "no episodes yet", "one or more")
         best = total_comparator(self.mdp, ledger.total[:, 0], ledger.episodes)
-        known = {"bound": inf, "epochs": 1.0, "comparator_gap": 0.0}  # nothing is guaranteed, or projected
+        known = {"bound": inf, "epochs": 1.0, "comparator_gap": 0.0}  # there is no guarantee and no projection
         last = Ledger(ledger.total, ledger.episodes, ledger.paid, ledger.believed)
         last.mark(comparator=best.value)
         lines = [line for line in ledger.lines if line["episode"] < ledger.episodes]
@@ -203,10 +204,10 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return Account(ledger.episodes, seed, frame, best, self.policy is not None)
 
     def _first(self) -> FloatArray:
-        """Draw the episode, as its first action has arrived: its random numbers, its loss, the agent's policy."""
+        """Prepare the episode when its first action arrives: random numbers, loss and the agent's policy."""
         sk, t, losses = self.skeleton, self._episode, self.losses
         if losses.episodes is not None and t >= losses.episodes:
-            raise InputError("episodes", f"number {t + 1}", f"at most {losses.episodes}, as many as {losses!r} has")
+            raise InputError("episodes", f"number {t + 1}", f"at most {losses.episodes}, the length of {losses!r}")
         self._drawn = uniforms(self._key, t, 1, 2 * sk.num_steps)[0]
         loss: FloatArray = checked_losses(sk, losses.at(t, self._policies)[None], t)[0].reshape(-1)
         if self.policy is not None:
@@ -219,7 +220,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return loss
 
     def _finish(self, paid: float) -> None:
-        """The episode under way is over; where nobody said the policy, it is entered with what was paid."""
+        """End the current episode; without a policy function, record what was paid on its path."""
         assert self._loss is not None
         if self.policy is None:
             self._enter(self._loss, paid)
@@ -233,7 +234,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
             ledger.mark(comparator=total_comparator(self.mdp, ledger.total[:, 0], ledger.episodes).value)
 
     def _successor(self, first: int, last: int) -> int:
-        """Where the running sum of a row passes the number drawn; never one of probability zero."""
+        """The transition at which the cumulative probability passes the number drawn; never one of probability 0."""
         row = self.mdp.transition[first:last]
         possible = np.flatnonzero(row > 0.0)
         place = int(np.searchsorted(np.cumsum(row[possible]), self._drawn[2 * self._steps + 1], side="right"))

@@ -15,8 +15,10 @@ A learner whose step is compiled also has ``play_block``, which plays many episo
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from inspect import signature
 from math import inf
 from os import PathLike
+from reprlib import Repr
 from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
@@ -25,10 +27,11 @@ from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, expect
 from advmdp.core.errors import InputError, warn_caller
 from advmdp.criteria import Criterion, TotalLoss
-from advmdp.learners.domains import State, episodes_of
+from advmdp.learners.domains import STATUS, State, episodes_of
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.saving import write_learner
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.policy import checked_policy
@@ -44,12 +47,47 @@ DECLARED = {
 }
 """What a class of learners says of itself, and what it can say."""
 
+SHORT = Repr()
+SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict, SHORT.maxstring, SHORT.maxother = 6, 6, 4, 60, 90
+"""How arguments are shown: long lists are cut."""
+
 WEIGHT = "weight_"
 """How the names of those numbers begin that are shares of a mixture; see :meth:`Learner.marked`."""
 
 
 class Learner(ABC):
-    """Chooses a policy for the next episode and learns from how it went."""
+    """Base class of learners: one has a policy for the next episode and learns from how the episode went.
+
+    To write a learner, subclass this class, define ``policy``, ``update``, ``state`` and ``restore``, and declare on
+    the class what it needs: ``knows``, ``sees``, ``optimises`` and ``assumes``. Keep each argument of the constructor
+    as an attribute of the same name. :func:`advmdp.testing.check_learner` checks the result.
+
+    Parameters
+    ----------
+    told
+        The skeleton; or the MDP, for a learner that knows the dynamics.
+    criterion
+        What it makes small; the total loss by default.
+    feedback
+        What it sees of the losses, "full" or "bandit", for classes that support both.
+
+    Raises
+    ------
+    InputError
+        If the learner cannot work with what it is told.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses, rng = am.losses.Stochastic(mdp.skeleton), np.random.default_rng(0)
+    >>> learner = am.SelfTuning(mdp.skeleton)
+    >>> for t in range(10):
+    ...     learner.update(mdp.sample(learner.policy, rng), losses.at(t))
+    >>> learner.episode
+    10
+    """
 
     knows: ClassVar[Literal["skeleton", "dynamics"]] = "skeleton"
     """What it is made of: a skeleton, or an MDP, whose P it reads."""
@@ -59,6 +97,9 @@ class Learner(ABC):
     """Any criterion (of losses that it sees in full), or the total loss only."""
     assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
     """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
+
+    takes_late_losses: ClassVar[bool] = False
+    """Whether several episodes may be open at once: :meth:`begin`, :meth:`count`, :meth:`learn` and :meth:`drop`."""
 
     added: ClassVar[Mapping[str, object]] = {}
     """Parameters that older files do not have, with the values that these stand for."""
@@ -93,7 +134,7 @@ class Learner(ABC):
 
     @property
     def episode(self) -> int:
-        """How many episodes it has learned from; it warns when these become more than its horizon."""
+        """The number of episodes it has learned from. It warns when this exceeds the horizon."""
         return self._episode
 
     @episode.setter
@@ -107,7 +148,7 @@ class Learner(ABC):
 
     @property
     def told(self) -> Skeleton | MDP:
-        """What it was made of."""
+        """The skeleton or MDP that it was made with."""
         return self.skeleton if self.mdp is None else self.mdp
 
     @property
@@ -117,34 +158,197 @@ class Learner(ABC):
 
     @property
     def q(self) -> FloatArray | None:
-        """The occupancy measure it believes its policy has, where it believes in one: q_t of the paper."""
+        """The occupancy measure that it expects of its policy, q_t in the paper; None if it has none."""
         return None
 
     @property
     def epochs(self) -> int:
-        """How many epochs have begun, for learners that have them."""
+        """The number of epochs that have begun; 1 for learners without epochs."""
         return 1
 
     @property
     def row_set(self) -> RowSet | None:
-        """The sets in which it believes the rows of P to be in this epoch, for learners that have such sets."""
+        """The confidence set of this epoch; None for learners without one."""
         return None
 
     def marked(self) -> Mapping[str, float]:
-        """More numbers about its state, by name: each becomes a column of ``game.curve``.
+        """Report more numbers about its state; each becomes a column of ``game.curve``.
 
-        ``play`` asks at every mark. The names must always be the same. None of them may be a column that every curve
-        has.
+        ``play`` calls it at every mark.
+
+        Returns
+        -------
+        Mapping
+            Numbers by name. The names must always be the same, and must not be names of standard columns.
         """
         return {}
 
     def bound(self, episodes: int) -> float:
-        """The regret that its guarantee allows for so many episodes; infinite where it has none."""
+        """Bound the regret, by the guarantee of the learner.
+
+        Parameters
+        ----------
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The bound; infinite if there is no guarantee for these parameters.
+        """
         return inf
 
     @abstractmethod
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        """Learn from an episode: the way it took, and its loss (those along the way, for learners that see no more)."""
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        """Learn from one episode.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The loss over transitions, as an array or by name; for bandit feedback, the L losses along the path.
+        """
+
+    def begin(self) -> int:
+        """Open an episode whose loss may come late.
+
+        :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
+        needs of each until its loss comes (:meth:`learn`) or is given up (:meth:`drop`).
+
+        Returns
+        -------
+        int
+            The number of the episode: 0, 1, 2, ...
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
+        raise self.takes_losses_in_order()
+
+    @property
+    def outstanding(self) -> list[int]:
+        """The numbers of the open episodes, in the order in which they began."""
+        return []
+
+    def policy_of(self, episode: int) -> FloatArray:
+        """Return the policy of an open episode.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Returns
+        -------
+        numpy.ndarray
+            One probability for each pair, read-only.
+
+        Raises
+        ------
+        InputError
+            If the episode is not open.
+        """
+        raise self.takes_losses_in_order()
+
+    def count(self, transitions: ArrayLike) -> None:
+        """Count the transitions of a path, complete or not, whoever decided it.
+
+        A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
+
+        Parameters
+        ----------
+        transitions
+            The numbers of the transitions.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
+        raise self.takes_losses_in_order()
+
+    def take_counts(self, seen: ArrayLike) -> None:
+        """Take counts of transitions that were made elsewhere, in place of its own.
+
+        Parameters
+        ----------
+        seen
+            How often each transition was seen, (num_transitions,).
+
+        Raises
+        ------
+        InputError
+            If these are no counts, or losses must come in order.
+        """
+        raise self.takes_losses_in_order()
+
+    def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
+        """Learn the loss of an open episode, which is then finished.
+
+        Parameters
+        ----------
+        loss
+            The whole loss; for bandit feedback, the losses along the path.
+        episode
+            The number of the episode.
+        trajectory
+            For bandit feedback, the path or the numbers of its transitions. The rest of an incomplete path is taken
+            to have cost nothing.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
+        raise self.takes_losses_in_order()
+
+    def drop(self, episode: int) -> None:
+        """Finish an open episode whose loss will never come.
+
+        Parameters
+        ----------
+        episode
+            The number of the episode.
+
+        Raises
+        ------
+        InputError
+            If this learner takes losses in order only.
+        """
+        raise self.takes_losses_in_order()
+
+    def takes_losses_in_order(self) -> InputError:
+        """Make the error that says that this learner takes no late losses, and which learners do.
+
+        Returns
+        -------
+        InputError
+            The error, to be raised.
+        """
+        from advmdp.learners.registry import taking_late_losses
+
+        given = "an episode whose loss may come late"
+        return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
+
+    def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
+        """Select what this learner sees of a whole loss.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The whole loss.
+
+        Returns
+        -------
+        numpy.ndarray
+            The whole loss; for bandit feedback, the losses along the path.
+        """
+        return loss if self.feedback == "full" else loss[trajectory.transitions]
 
     @property
     def compiled(self) -> bool:
@@ -152,31 +356,65 @@ class Learner(ABC):
         return False
 
     def play_block(self, world: Dynamics, block: Block) -> None:
-        """Play and learn from all episodes of the block, and fill in what they cost; for learners that can."""
+        """Play and learn from a block of episodes in compiled code.
+
+        Parameters
+        ----------
+        world
+            Skeleton and probabilities.
+        block
+            Losses and random numbers; what the episodes cost is written into it.
+
+        Raises
+        ------
+        InputError
+            If the learner has no compiled step.
+        """
         raise InputError(type(self).__name__, "no compiled step", "update, one episode at a time")
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was made with, besides the skeleton and the criterion, ready for JSON.
-
-        Each argument of the constructor is kept as an attribute of the same name; a class that keeps one elsewhere
-        says so here.
-        """
+        """The arguments that it was made with, except skeleton and criterion, ready for JSON."""
         return {name: getattr(self, name) for name in parameter_names(type(self))}
 
     @abstractmethod
     def state(self) -> State:
-        """What it has learned, as arrays."""
+        """Return what it has learned.
+
+        Returns
+        -------
+        dict
+            Arrays by name.
+        """
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Take over what :meth:`state` gave."""
+        """Replace what it has learned.
+
+        Parameters
+        ----------
+        state
+            What :meth:`state` returned.
+        """
 
     def take_over(self, state: State, episodes: int) -> None:
-        """:meth:`restore`, and check that the policy is one and that the counters are those of so many episodes."""
+        """Replace what it has learned, and check that the new state is valid.
+
+        Parameters
+        ----------
+        state
+            What :meth:`state` returned.
+        episodes
+            The number of episodes that the state has learned from.
+
+        Raises
+        ------
+        InputError
+            If the policy is not valid, or if the counters do not add up to so many episodes.
+        """
         self.restore(state)
         checked_policy(self.skeleton, self.policy)
-        counted = episodes_of(self.skeleton, state)
+        counted = None if STATUS in state else episodes_of(self.skeleton, state)
         if counted not in (None, 0.0, episodes):
             given = f"counters of {counted:,.0f} episodes"
             raise InputError(f"state of {type(self).__name__}", given, f"those of {episodes:,}")
@@ -185,12 +423,36 @@ class Learner(ABC):
         """Copies are made anew: arrays that are views of each other would come apart."""
         return make_again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
 
+    def get_params(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, except the skeleton or MDP. :func:`advmdp.clone` uses them.
+
+        Returns
+        -------
+        dict
+            Arguments of the constructor, by name.
+        """
+        threads = {} if (count := getattr(self, "_threads", None)) is None else {"threads": count}
+        return {"criterion": self.criterion, **self.parameters, **threads}
+
+    def _is_default(self, name: str, value: object) -> bool:
+        """Whether an argument has the value that it has if it is left out."""
+        default = signature(type(self)).parameters[name].default
+        if default is None and value is not None:  # what is left out becomes the total loss, or an empty collection
+            return bool(value == TotalLoss()) if name == "criterion" else value in ({}, [], ())
+        return bool(value == default)
+
     def __repr__(self) -> str:
-        told = {"criterion": self.criterion, **self.parameters}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        chosen = {name: value for name, value in self.get_params().items() if not self._is_default(name, value)}
+        return f"{type(self).__name__}({', '.join(f'{name}={SHORT.repr(value)}' for name, value in chosen.items())})"
 
     def description(self) -> dict[str, Any]:
-        """Everything that determines it but its state and its skeleton, ready for JSON."""
+        """Describe everything but the state and the skeleton, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The class, the parameters, the criterion and the episode.
+        """
         return {
             "learner": type(self).__name__,
             "parameters": self.parameters,
@@ -201,7 +463,13 @@ class Learner(ABC):
         }
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, at once or not at all; :func:`advmdp.load_learner` reads it."""
+        """Write the learner to a file, completely or not at all. :func:`advmdp.load_learner` reads it.
+
+        Parameters
+        ----------
+        path
+            The file, usually ``.npz``.
+        """
         write_learner(self, path)
 
 

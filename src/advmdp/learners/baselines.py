@@ -55,7 +55,23 @@ class Record(NamedTuple):
 
 
 class Uniform(CompiledLearner[Chosen]):
-    """Chooses at random, and looks at nothing."""
+    """Choose actions at random, and learn nothing.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    criterion
+        The criterion to account for; the total loss by default.
+    feedback
+        "full" or "bandit"; it ignores both.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.Uniform(am.Skeleton.dense([1, 2, 1], actions=2)).policy
+    array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    """
 
     sees = "full or bandit"
 
@@ -100,10 +116,53 @@ class Responder(CompiledLearner[Record]):
 
 
 class FollowLeader(Responder):
-    """Plays what would have been best so far."""
+    """Play the policy that would have been best so far.
+
+    It knows the skeleton, sees the whole loss, and plans in the estimated world. It has no guarantee.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    criterion
+        The total loss, which is all that it can optimise.
+    kinds
+        A label for each pair, or for each transition. Pairs with the same label are assumed to behave alike until
+        they have been tried.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.FollowLeader(mdp.skeleton), episodes=500)
+    >>> game.regret < 20
+    True
+    """
 
 
 class ReplayLast(Responder):
-    """Plays what would have been best last time."""
+    """Play the policy that would have been best in the last episode.
+
+    It knows the skeleton, sees the whole loss, and plans in the estimated world. It has no guarantee. It is hard to
+    beat where losses persist, and fails where they alternate or react.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    criterion
+        The total loss, which is all that it can optimise.
+    kinds
+        A label for each pair, or for each transition. Pairs with the same label are assumed to behave alike until
+        they have been tried.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=250, noise=0.0)
+    >>> am.play(mdp, losses, am.ReplayLast(mdp.skeleton), episodes=500).regret < 0
+    True
+    """
 
     keeps = 0.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from advmdp.confidence import Counts
 from advmdp.core.arrays import FloatArray, owned
@@ -20,6 +20,7 @@ from advmdp.learners.domains import POLICY, Domain, State, check_state
 from advmdp.learners.episode import told_block
 from advmdp.learners.epochs import Epochs
 from advmdp.learners.kernels.episode import EPOCH_OVER, Block, Rule
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 
@@ -65,13 +66,13 @@ class CompiledLearner(Learner, Generic[M]):
     def epochs(self) -> int:
         return 1 if self._epochs is None else self._epochs.counts.epoch
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         sk, policy = self.skeleton, self._memory.policy
         block = told_block(sk, trajectory, loss, self.feedback, TOTAL)
         if self.weighs and not (policy[block.pairs[0]] > 0.0).all():
             p = int(block.pairs[0][np.argmin(policy[block.pairs[0]])])
             raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
-        self.play_block(Dynamics(sk), block)
+        CompiledLearner.play_block(self, Dynamics(sk), block)
 
     def play_block(self, world: Dynamics, block: Block) -> None:
         self._learn(world, block)
@@ -81,12 +82,17 @@ class CompiledLearner(Learner, Generic[M]):
         """All episodes of the block.  The rule comes back where an epoch ends, before it learns from that episode."""
         b, over = 0, False
         while b < len(block):
+            first = b + over
             b, status = self._rule.play(world, block, b, over, self.episode)
             over = status == EPOCH_OVER
+            self._counted(block.transitions[first : b + (status != 0)])
             if over:
                 self._next_epoch(self.episode + b + 1)
             elif status:
                 raise self._failure(status, self.episode + b)
+
+    def _counted(self, paths: NDArray[np.int64]) -> None:
+        """These paths have been counted, a row each."""
 
     def _next_epoch(self, episodes: int) -> None:
         """Begin the next epoch after so many episodes; for learners with epochs."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from advmdp.confidence.recent import CLOCK
 from advmdp.core.arrays import MOST, check_like
 from advmdp.core.errors import InputError
 from advmdp.model.occupancy import flow_residuals
@@ -22,6 +23,8 @@ State = dict[str, Array]
 """What a learner has learned, by name: numbers and counts."""
 Fits = NDArray[np.bool_]
 
+STATUS = "delay_status"
+"""Of this name is an array of the state if losses came late, or paths were counted that may be parts of episodes."""
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 LARGEST_SCORE = 1e30
 """Far beyond what losses divided by small probabilities add up to."""
@@ -99,8 +102,10 @@ def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _alike_in_layers(sk: Skeleton, state: State, name: str) -> Fits:
-    """An episode visits one pair of each layer."""
+    """An episode visits one pair of each layer; parts of it may visit less."""
     totals = np.add.reduceat(state[name].astype(np.float64), sk.layer_pair_ptr[:-1])
+    if STATUS in state:
+        return np.ones(state[name].shape, np.bool_)
     return np.repeat(totals == totals[0], np.diff(sk.layer_pair_ptr))
 
 
@@ -114,6 +119,8 @@ def episodes_of(sk: Skeleton, state: State) -> float | None:
     """How many episodes the counters of a state add up to, where it has any."""
     if "visits" not in state:
         return None
+    if CLOCK in state:  # counters of the last episodes only
+        return float(state[CLOCK][0])
     counts = state["visits"] + state.get("new_visits", 0)
     return float(counts[: sk.layer_pair_ptr[1]].sum(dtype=np.float64))
 
@@ -131,7 +138,10 @@ def _within_visits(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _is_due(sk: Skeleton, state: State, name: str) -> Fits:
-    episodes = state["visits"][: sk.layer_pair_ptr[1]].sum(dtype=np.float64)
+    if CLOCK in state:
+        return np.asarray(state[name] - 1.0 <= (episodes_of(sk, state) or 0.0) * sk.num_steps)
+    last = sk.num_pairs if STATUS in state else sk.layer_pair_ptr[1]
+    episodes = state["visits"][:last].sum(dtype=np.float64)
     return np.asarray(state[name] - 1.0 <= episodes)
 
 

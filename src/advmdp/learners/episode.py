@@ -5,12 +5,13 @@ A learner that sees the losses along its path only must look at no others. An ep
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, expect, floats, frozen, integers
+from advmdp.core.arrays import FloatArray, expect, frozen, integers
 from advmdp.core.errors import InputError
 from advmdp.learners.kernels.episode import Block
 from advmdp.losses import Reaction
+from advmdp.model.by_name import ByName, loss_vector, path_losses
 from advmdp.model.mdp import Trajectory
 from advmdp.model.skeleton import Skeleton
 
@@ -32,22 +33,61 @@ def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account:
     return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, _path(sk, trajectory))
 
 
-def told_block(sk: Skeleton, trajectory: Trajectory, loss: ArrayLike, feedback: str, account: FloatArray) -> Block:
+def told_block(sk: Skeleton, trajectory: Trajectory, loss: ByName, feedback: str, account: FloatArray) -> Block:
     """The episode as ``update`` is told of it: with one whole loss, or with the losses along the path."""
-    given = floats(loss, "loss")
     if feedback == "full":
-        losses = checked_losses(sk, given[None])[0]
+        losses = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         if losses.size > sk.num_transitions:
             raise InputError("loss", f"{losses.shape[1]} losses at once", "one")
         return given_block(sk, trajectory, losses, account)
+    path = _path(sk, trajectory)
+    given = path_losses(sk, loss, path.transitions[0])
     if given.shape != (sk.num_steps,) or not (given.min() >= 0.0 and given.max() <= 1.0):
         raise InputError(
             "loss", np.array2string(given, threshold=6), f"{sk.num_steps} numbers from 0 to 1, a step each"
         )
-    path = _path(sk, trajectory)
     losses = np.full((1, sk.num_transitions, 1), np.nan)
     losses[0, path.transitions[0], 0] = given
     return _block(sk, losses, account, path)
+
+
+def late_block(sk: Skeleton, path: NDArray[np.int64], loss: FloatArray, account: FloatArray) -> Block:
+    """An episode that was counted before its loss came; steps that are not in the path have the number -1."""
+    taken, pairs = np.full((1, sk.num_steps), -1), np.full((1, sk.num_steps), -1)
+    states = np.full((1, sk.num_steps + 1), -1)
+    of = pairs_along(sk, path)
+    steps = np.searchsorted(sk.layer_pair_ptr, of, side="right") - 1
+    taken[0, steps], pairs[0, steps], states[0, steps] = path, of, sk.state_of_pair[of]
+    return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, Trajectory(states, pairs, taken))
+
+
+def losses_along(sk: Skeleton, path: NDArray[np.int64], loss: ByName) -> FloatArray:
+    """The losses of a path over all transitions, NaN elsewhere."""
+    given = path_losses(sk, loss, path)
+    if given.shape != path.shape or not ((given >= 0.0) & (given <= 1.0)).all():
+        raise InputError("loss", np.array2string(given, threshold=6), f"{len(path)} numbers from 0 to 1, a step each")
+    losses = np.full(sk.num_transitions, np.nan)
+    losses[path] = given
+    return losses
+
+
+def pairs_along(sk: Skeleton, path: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pair of each transition."""
+    return np.searchsorted(sk.transition_ptr, path, side="right") - 1
+
+
+def part_of_path(sk: Skeleton, transitions: Trajectory | ArrayLike) -> NDArray[np.int64]:
+    """The transitions of a path, whole or in part, checked: later steps come later, and follow on those before."""
+    given = transitions.transitions if isinstance(transitions, Trajectory) else transitions
+    taken = integers(given, "transitions")
+    if taken.size and (taken.min() < 0 or taken.max() >= sk.num_transitions):
+        raise InputError("transitions", np.array2string(taken, threshold=6), f"numbers below {sk.num_transitions}")
+    pairs = pairs_along(sk, taken)
+    steps, states = np.searchsorted(sk.layer_pair_ptr, pairs, side="right"), sk.state_of_pair[pairs]
+    ahead = np.diff(steps)
+    if (ahead < 1).any() or ((ahead == 1) & (sk.successor[taken[:-1]] != states[1:])).any():
+        raise InputError("transitions", np.array2string(taken, threshold=6), "steps that follow on each other")
+    return taken
 
 
 def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -> FloatArray:
@@ -61,6 +101,12 @@ def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -
         where = f"loss{when} at {sk.where_transition(int(bad[1]))}"
         raise InputError(where, f"{losses[tuple(bad)]}", "a number from 0 to 1")
     return losses
+
+
+def whole_path(sk: Skeleton, trajectory: Trajectory) -> NDArray[np.int64]:
+    """The transitions of a trajectory, checked."""
+    taken: NDArray[np.int64] = _path(sk, trajectory).transitions[0]
+    return taken
 
 
 def _path(sk: Skeleton, trajectory: Trajectory) -> Trajectory:

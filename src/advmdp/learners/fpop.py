@@ -56,8 +56,33 @@ class Leader(NamedTuple):
 class FPOP(CompiledLearner[Leader]):
     """Follow the perturbed optimistic policy.
 
-    ``horizon`` is T.  ``eta``, a number, instead of "theory"; the perturbation has mean 1 / eta.  ``confidence_scale``
-    multiplies the radii, below 1 at the cost of the guarantee.  ``seed`` fixes the perturbations.
+    It knows the skeleton, sees the whole loss, and handles the total loss. Its policies are deterministic, so losses
+    that react can exploit it.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The rate of the perturbations, whose mean is 1 / eta; "theory" is that of its paper.
+    delta
+        The probability that its confidence sets miss the truth.
+    confidence_scale
+        A factor on the radii. Below 1 the guarantee no longer applies.
+    seed
+        Fixes the perturbations.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.FPOP(mdp.skeleton, horizon=500, eta=0.1, confidence_scale=0.1)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500).regret < 100
+    True
     """
 
     assumes = "oblivious"
@@ -117,7 +142,7 @@ class FPOP(CompiledLearner[Leader]):
 
     @property
     def row_set(self) -> L1Ball:
-        """The set of this epoch."""
+        """The confidence set of this epoch."""
         return self._row_set
 
     def _begin_epoch(self) -> None:
@@ -134,7 +159,7 @@ class FPOP(CompiledLearner[Leader]):
         self._take_set()
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
+        """Bound the expected regret, for the whole game; infinite with other parameters or lengths."""
         sk, T, delta = self.skeleton, episodes, self.delta
         L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.eta != "theory" or self.confidence_scale != 1.0 or self.horizon != T:

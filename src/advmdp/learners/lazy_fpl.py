@@ -63,10 +63,28 @@ PHASE = Domain("the number of a phase, how much of it is left, and S_m", 1, 2**6
 
 
 class LazyFPL(CompiledLearner[Leader]):
-    """Follow the perturbed leader, lazily.
+    """Follow the perturbed leader, with few changes of policy.
 
-    ``scale`` multiplies the perturbations: the theory's are for the worst case, and a tenth often learns faster.
-    ``seed`` fixes them.
+    It knows the dynamics, sees the whole loss, and handles the total loss. It changes its policy about T^(2/3) times
+    in T episodes.
+
+    Parameters
+    ----------
+    mdp
+        The world, with its probabilities.
+    criterion
+        The total loss, which is all that it can optimise.
+    scale
+        A factor on the perturbations. The guarantee is for 1; 0.1 often learns faster.
+    seed
+        Fixes the perturbations.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.LazyFPL(mdp), episodes=500).regret < 100
+    True
     """
 
     knows = "dynamics"
@@ -104,11 +122,11 @@ class LazyFPL(CompiledLearner[Leader]):
 
     @property
     def epochs(self) -> int:
-        """The phases begun."""
+        """The number of phases that have begun."""
         return int(self._memory.phase[0])
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, at any time; infinite with another scale."""
+        """Bound the expected regret, at any time; infinite with another scale."""
         if self.scale != 1.0:
             return inf
         L, pairs = self.skeleton.num_steps, self.skeleton.num_states * self.skeleton.num_actions

@@ -20,9 +20,28 @@ from advmdp.model.mdp import MDP
 
 
 class MDPE(Entropic):
-    """A Hedge in each state.
+    """MDP-E: an instance of Hedge in each state.
 
-    ``horizon`` is T.  ``eta``, a number, instead of "theory".
+    It knows the dynamics, sees the whole loss, and handles the total loss.
+
+    Parameters
+    ----------
+    mdp
+        The world, with its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The step size; "theory" is that of its guarantee.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Switching(mdp.skeleton, 50), am.MDPE(mdp, horizon=500), episodes=500)
+    >>> game.regret < game.learner.bound(500)
+    True
     """
 
     def __init__(
@@ -43,7 +62,7 @@ class MDPE(Entropic):
         return self.eta
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, for the whole game; infinite with another eta or length."""
+        """Bound the regret, for the whole game; infinite with another eta or length."""
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         return self.skeleton.num_steps**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)

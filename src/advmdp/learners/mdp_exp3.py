@@ -41,9 +41,35 @@ from advmdp.model.policy import uniform_policy
 
 
 class MDPEXP3(Entropic):
-    """Exponential weights in each state, on estimated values, with exploration of all states.
+    """MDP-EXP3: exponential weights in each state on estimated values, with exploration of all states.
 
-    ``horizon`` is T.  ``eta`` and ``gamma``, numbers, instead of "theory".
+    It knows the dynamics, sees the losses along its path, and handles the total loss.
+
+    Parameters
+    ----------
+    mdp
+        The world, with its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The step size; "theory" is that of its guarantee.
+    gamma
+        The share of exploration; "theory" is that of its guarantee.
+
+    Raises
+    ------
+    InputError
+        If gamma is above 1.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.MDPEXP3(mdp, horizon=500), episodes=500)
+    >>> game.regret < game.learner.bound(500)
+    True
     """
 
     sees = "bandit"
@@ -88,7 +114,7 @@ class MDPEXP3(Entropic):
         return gamma, eta
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, for the whole game; infinite with other parameters or lengths."""
+        """Bound the expected regret, for the whole game; infinite with other parameters or lengths."""
         if self.eta != "theory" or self.gamma != "theory" or episodes != self.horizon:
             return inf
         (L, spread, entropy), T, gamma, eta = self._sizes, episodes, self._share, self._rate

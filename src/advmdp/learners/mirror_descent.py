@@ -14,7 +14,7 @@ from abc import abstractmethod
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, apart, fraction, frozen, owned
@@ -23,17 +23,21 @@ from advmdp.learners.base import Feedback
 from advmdp.learners.compiled import CompiledLearner
 from advmdp.learners.domains import LOG_MEASURE, LOG_PAIRS, MEASURE, POLICY
 from advmdp.learners.epochs import Epochs
+from advmdp.learners.groups import Groups
 from advmdp.learners.kernels.mirror_descent import Descent
+from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import horizon_of, theory_or
 from advmdp.learners.projected import ProjectedLearner, uniform_logarithms
+from advmdp.model.by_name import ByName
+from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import make_plan
 from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 
 Ints = NDArray[np.int64]
-SUBGRADIENT, IMPORTANCE, UPPER = 0, 1, 2
-"""Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma."""
+SUBGRADIENT, IMPORTANCE, UPPER, GROUPED = 0, 1, 2, 3
+"""Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma; or groups'."""
 
 
 class Belief(NamedTuple):
@@ -49,6 +53,7 @@ class Belief(NamedTuple):
     log_w: FloatArray  # scratch
     z: FloatArray  # scratch
     chance: FloatArray  # scratch: what the losses along a path are divided by
+    delays: FloatArray  # see :mod:`advmdp.learners.open_episodes`
 
 
 class Steps(NamedTuple):
@@ -61,12 +66,15 @@ class Steps(NamedTuple):
     source: int
     gamma: float
     counting: bool  # whether visits are counted, in epochs
+    horizon: int  # 0 where there is none
+    groups: Groups | None = None  # that are observed together
 
 
 class MirrorDescent(ProjectedLearner[Belief]):
     """Keeps q_t, and takes entropic steps within a set."""
 
     kept: ClassVar = {"log_q": LOG_MEASURE, "q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
+    remembered: ClassVar = {"q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
     _epochs: Epochs
     _rule: Descent
 
@@ -88,7 +96,7 @@ class MirrorDescent(ProjectedLearner[Belief]):
         self.share = fraction("share", share)
         self._projector = Projector(self.skeleton, threads=threads)
         self._threads = threads
-        self._epochs = Epochs(self.skeleton)
+        self._epochs, self._open = Epochs(self.skeleton), OpenEpisodes()
 
     @abstractmethod
     def _theory_eta(self, T: int) -> float:
@@ -102,19 +110,23 @@ class MirrorDescent(ProjectedLearner[Belief]):
         """The logarithms of what q_1 is the projection of."""
         return uniform_logarithms(self.skeleton)
 
-    def _begin(self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True) -> None:
+    def _begin(
+        self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True, groups: Groups | None = None
+    ) -> None:
         """q_1, and the first epoch."""
         self._check_threads()
         sk = self.skeleton
         anytime = isinstance(self.eta, str) and self.horizon is None
         eta = self._theory_eta(self.horizon or 1) if isinstance(self.eta, str) else self.eta
-        self._steps = Steps(eta, anytime, self.share, frozen(self._log_start()), source, gamma, counting)
+        start = frozen(self._log_start())
+        self._steps = Steps(eta, anytime, self.share, start, source, gamma, counting, self.horizon or 0, groups)
+        self.counts_visits, self.needs_set = counting, source in (UPPER, GROUPED)
         self._row_set = self._new_set()
-        start = self._projector.project(self._steps.log_start, self._row_set)
+        first = self._projector.project(start, self._row_set)
         (log_w, z, chance), counts = apart(sk.num_transitions, sk.num_transitions, sk.num_steps), self._epochs.counts
         self._memory = Belief(
-            start.log_q, start.q, start.log_pairs, start.policy, counts.visits, counts.new_visits, counts.new_seen,
-            log_w, z, chance,
+            first.log_q, first.q, first.log_pairs, first.policy, counts.visits, counts.new_visits, counts.new_seen,
+            log_w, z, chance, self._open.sums,
         )  # fmt: skip
         plan = make_plan(sk, self._memory.policy)
         self._rule = Descent(self._memory, self._steps, plan, self._projector.workspace, TOLERANCE, ITERATIONS)
@@ -125,13 +137,19 @@ class MirrorDescent(ProjectedLearner[Belief]):
         """ln q_t, which keeps its meaning where q_t underflows."""
         return owned(self._memory.log_q)
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
         if self.feedback == "bandit":
             CompiledLearner.update(self, trajectory, loss)
         else:
-            super().update(trajectory, loss)
+            super()._update_at_once(trajectory, loss)
+
+    def _project_again(self) -> tuple[int, float]:
+        return self._rule.project_again(Dynamics(self.skeleton))
+
+    def _within(self, row_set: RowSet) -> None:
+        self._rule.within(self._projector.bounds(row_set))
 
     def _enter_set(self) -> None:
         """Take the set that the counters make."""
         self._row_set = self._new_set()
-        self._rule.within(self._projector.bounds(self._row_set))
+        self._within(self._row_set)

@@ -33,9 +33,31 @@ from advmdp.model.occupancy import best_response
 
 
 class OSSP(Entropic):
-    """Exponential weights in each state, on estimated values.
+    """OSSP: exponential weights in each state on estimated values.
 
-    ``horizon`` is T.  ``eta``, a number, instead of "theory".  ``gamma`` is the share of actions at random.
+    It knows the dynamics, sees the losses along its path, and handles the total loss. Its guarantee needs every
+    policy to visit every state.
+
+    Parameters
+    ----------
+    mdp
+        The world, with its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    eta
+        The step size; "theory" is that of its guarantee.
+    gamma
+        The share of actions taken at random.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.OSSP(mdp, horizon=500), episodes=500)
+    >>> game.regret < game.learner.bound(500)
+    True
     """
 
     sees = "bandit"
@@ -58,7 +80,7 @@ class OSSP(Entropic):
 
     @cached_property
     def alpha(self) -> float:
-        """The least probability with which any policy visits any state."""
+        """The smallest probability with which a policy visits a state, over all policies and states."""
         assert self.mdp is not None
         return float(least_visits(self.mdp).min())
 
@@ -73,7 +95,7 @@ class OSSP(Entropic):
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, for the whole game; infinite with another eta or length, or where alpha is 0."""
+        """Bound the expected regret, for the whole game; infinite with another eta or length, or if alpha is 0."""
         if self.eta != "theory" or episodes != self.horizon or self.alpha == 0.0:
             return inf
         L = self.skeleton.num_steps

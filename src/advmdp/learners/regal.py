@@ -23,7 +23,36 @@ from advmdp.model.skeleton import Skeleton
 
 
 class REGAL(UCRL2):
-    """UCRL2 that is told ``span``, the most by which the best values of the states of a layer differ."""
+    """REGAL: UCRL2 with a known limit on how much the values of a layer differ.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    span
+        The largest difference between the optimal values of two states of a layer.
+    criterion
+        The total loss, which is all that it can optimise.
+    feedback
+        "full", or "bandit" for the losses along the path only.
+    delta
+        The guarantee holds with probability 1 - delta.
+    confidence_scale
+        A factor on radii and bonuses. Below 1 the guarantee no longer applies.
+
+    Raises
+    ------
+    InputError
+        If the span is not between 0 and the number of steps.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.REGAL(mdp.skeleton, span=0.5, confidence_scale=0.1)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500).regret < 50
+    True
+    """
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal
 
+from advmdp.core.arrays import expect
 from advmdp.core.errors import AdvMDPError, InputError
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner, make_again
@@ -45,20 +46,30 @@ def make_learner(
     offered: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> Learner:
-    """Make the learner of that name.
+    """Make a learner by name.
 
     Parameters
     ----------
     name
-        One of :data:`LEARNERS`.
+        The name of its class, such as "UCOREPS". ``advmdp list learners`` prints all names.
     told
-        The world.  Of an MDP, a learner that does not know the dynamics is told the skeleton only.
+        The world. If it is an MDP, a learner that does not know the dynamics gets the skeleton only.
     criterion
-        What it optimises; the total loss by default.
+        What it makes small; the total loss by default.
     offered
-        Parameters that are used by learners that take them and ignored by the others: the horizon, say, or a seed.
-    parameters
-        Those of the learner.  They take precedence over what is offered.
+        Parameters for learners that accept them; others ignore them. Useful for a horizon or a seed.
+    **parameters
+        Parameters of the learner. They take precedence over ``offered``.
+
+    Returns
+    -------
+    Learner
+        A new learner.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown.
 
     Examples
     --------
@@ -77,13 +88,62 @@ def make_learner(
     return make(seen, criterion=criterion, **given)
 
 
+def clone(learner: Learner) -> Learner:
+    """Make a new learner with the same arguments, which has learned nothing.
+
+    Parameters
+    ----------
+    learner
+        The learner to copy. It is not changed.
+
+    Returns
+    -------
+    Learner
+        A new learner of the same class. ``copy.deepcopy`` also copies what was learned.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100, eta=0.5)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> am.clone(learner), am.clone(learner).episode
+    (UCOREPS(horizon=100, eta=0.5), 0)
+    """
+    make: Callable[..., Learner] = type(expect(Learner, learner, "learner"))  # type: ignore[type-abstract]
+    return make(learner.told, **learner.get_params())
+
+
 def load_learner(
     path: str | PathLike[str], criterion: Criterion | None = None, make: Callable[..., Learner] | None = None
 ) -> Learner:
-    """The learner that :meth:`Learner.save` wrote, which goes on to the bit as it would have.
+    """Read a learner that :meth:`Learner.save` wrote. It continues exactly as the original would have.
 
-    A criterion made of functions is not in the file: hand it over as ``criterion``.  ``make`` is the class of a learner
-    that is not one of this library's.
+    Parameters
+    ----------
+    path
+        The file.
+    criterion
+        The criterion, if it is made of Python functions, which files do not hold.
+    make
+        The class of the learner, if it is not part of this library.
+
+    Returns
+    -------
+    Learner
+        The learner.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or if ``criterion`` or ``make`` is missing or different.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.SelfTuning(am.Skeleton.dense([1, 3, 1], actions=2)).save("learner.npz")
+    >>> am.load_learner("learner.npz").episode
+    0
     """
     saved = read_learner(path)
     try:
@@ -107,6 +167,11 @@ def _check_parameters(where: str, takes: tuple[str, ...], given: Mapping[str, An
     """Refuse parameters that the learner does not have, before anything is made with them."""
     if strange := [name for name in given if name not in takes]:
         raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(takes)}")
+
+
+def taking_late_losses() -> str:
+    """The names of the learners with several open episodes at once."""
+    return ", ".join(name for name, kind in LEARNERS.items() if kind.takes_late_losses)
 
 
 def fitting(

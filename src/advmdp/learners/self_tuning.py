@@ -30,20 +30,32 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.confidence import confidence_set, kinds_for
-from advmdp.core.arrays import FloatArray, apart, floats, frozen, owned, whole
+from advmdp.confidence import L1Ball, RowSet, inside, kinds_for, pointwise_set, recent_counts
+from advmdp.core.arrays import MOST, FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.base import WEIGHT
-from advmdp.learners.domains import LARGEST_SCORE, MEASURE, POLICY, SLACK, Domain, State, is_log
+from advmdp.learners.domains import (
+    LARGEST_SCORE,
+    MEASURE,
+    POLICY,
+    SLACK,
+    Domain,
+    State,
+    check_state,
+    episodes_of,
+    is_log,
+)
 from advmdp.learners.episode import checked_losses
 from advmdp.learners.epochs import Epochs
 from advmdp.learners.kernels.mirror_descent import Descent
 from advmdp.learners.kernels.mixture import Mixture
 from advmdp.learners.mirror_descent import SUBGRADIENT, Belief, Steps
+from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import between, horizon_of
 from advmdp.learners.projected import ProjectedLearner, failed_projection, uniform_logarithms
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.policy import checked_policy
@@ -65,6 +77,8 @@ FOUND_PACES = (100.0,)
 HINT_PACE = 100.0
 FIRST = "UC-O-REPS"
 """The expert that carries the guarantee."""
+VALID = "chernoff"
+"""The set of the guarantee."""
 SPANS = 25
 """Episodes whose median span says what is usual."""
 LONGEST_PERIOD = 10_000
@@ -102,6 +116,7 @@ class Pool(NamedTuple):
     account: FloatArray  # (3,): the mixability gaps, what the mixture would have paid, squared spans
     spans: FloatArray
     past: FloatArray  # (lags, n): the last losses
+    numbers: NDArray[np.int64]  # (lags,): the episodes of these losses
     errors: FloatArray  # (2, lags + 1): of the prediction by each lag, and how many these are
     awake: NDArray[np.int64]  # (K,)
     log_q: FloatArray  # of UC-O-REPS
@@ -128,6 +143,8 @@ def _rows_flow(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _is_log_of_first(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    if state[name].size == 0:  # a pool without UC-O-REPS
+        return np.ones(0, np.bool_)
     first = state["measures"][0]
     return is_log(state[name], first if name == "log_q" else np.add.reduceat(first, sk.transition_ptr[:-1]))
 
@@ -136,17 +153,46 @@ def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
     return np.full(state[name].shape, abs(state[name].sum() - 1.0) <= SLACK)
 
 
+def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """Weights follow from what the experts would have paid, the mixability gaps, and who is awake."""
+    gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
+    excess = believed - believed.min()
+    with np.errstate(over="ignore"):
+        shares = np.exp(-log(len(excess)) * (excess / gaps)) if gaps > 0.0 else (excess <= 0.0).astype(float)
+    fits: NDArray[np.bool_] = np.abs(state[name] - shares / shares.sum()) <= SLACK
+    return fits
+
+
+def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    fits: NDArray[np.bool_] = np.abs(state[name] - state["weights"] @ state["measures"]) <= SLACK
+    return fits
+
+
+def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
+    """The hint is the last of the pool, and never alone in it."""
+    awake = state[name] > 0
+    if len(awake) > 1:
+        awake[-1] = True
+    return awake
+
+
 MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _rows_flow)
 POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
 START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGEST_SCORE)
 RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
-WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
-FLAG = Domain("0 or 1", 0, 1)
+SQUARES = Domain("sums of such losses, or of their squares", 0.0, LARGEST_SCORE**3)
+MIXTURE = Domain("the occupancy measures of the experts, mixed by their weights", 0.0, 1.0 + SLACK, _is_mixture)
+WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
+PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
+FLAG = Domain("1, or 0 for a hint that was not given", 0, 1, _are_awake)
+NUMBER = Domain("the number of an episode, or -1", -1, MOST)
 LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_of_first)
 
 
 class SelfTuning(ProjectedLearner[Pool]):
-    """Experts inside one confidence set, mixed by AdaHedge; nothing needs to be chosen.
+    """A mixture of experts inside one confidence set, with nothing to tune.
+
+    AdaHedge weighs the experts: UC-O-REPS, and soft responses to all, smoothed, last, seasonal and periodic losses.
 
     Parameters
     ----------
@@ -155,24 +201,25 @@ class SelfTuning(ProjectedLearner[Pool]):
     horizon
         The number of episodes, if it is known. Only the guarantee uses it.
     criterion
-        What is to be small; the total loss by default.
+        What it makes small; the total loss by default.
     delta
         The guarantee holds with probability 1 - 2 delta.
     guarantee
-        True selects the confidence set "weissman", for which :meth:`bound` holds. By default the set is "pointwise": it
-        covers most rows of P, not all at once, and learns faster, but no theorem holds.
+        True selects the confidence set "weissman", for which :meth:`Learner.bound` holds. By default the set is
+        "pointwise": it covers most rows of P, not all at once, and learns faster, but no theorem applies.
     periods
-        The losses may repeat after so many episodes: 7 for the days of a week.
+        Periods after which the losses may repeat: 7 for the days of a week.
     kinds
-        An integer label for each pair (x, a). Estimates of pairs with the same label shrink towards what they have in
-        common.
+        A label for each pair. Estimates of pairs with the same label shrink towards each other.
     rules
-        Policies of your own, by name: what is done today, for example. Each joins the pool, so the mixture is never far
+        Policies of your own, by name, such as what is done today. Each becomes an expert, so the mixture is never far
         behind it. :meth:`set_rule` changes one between episodes.
     experts
-        The names of the experts to use; all of them by default.
+        The names of the experts to use; all by default.
+    window, discount, drift
+        For dynamics that change, as in :class:`UCOREPS`.
     threads
-        How many project the experts side by side. They change only the time, and are not saved.
+        How many threads project the experts side by side; they change no result.
 
     Examples
     --------
@@ -187,9 +234,14 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     optimises = "any"
     kept: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START, "sums": RECORD,
-        "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS, "account": RECORD,
-        "spans": RECORD, "past": RECORD, "errors": RECORD, "awake": FLAG, "log_q": LOG_FIRST, "log_pairs": LOG_FIRST,
+        "awake": FLAG, "q": MIXTURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START,
+        "sums": RECORD, "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS,
+        "account": SQUARES, "spans": RECORD, "past": RECORD, "errors": SQUARES, "log_q": LOG_FIRST,
+        "log_pairs": LOG_FIRST,
+    }  # fmt: skip
+    added: ClassVar = {"window": None, "discount": None, "drift": 0.0}
+    remembered: ClassVar = {
+        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": PAST_WEIGHTS, "awake": FLAG
     }  # fmt: skip
     _epochs: Epochs
     _rule: Mixture
@@ -205,21 +257,26 @@ class SelfTuning(ProjectedLearner[Pool]):
         kinds: Sequence[int] | None = None,
         rules: Mapping[str, ArrayLike] | None = None,
         experts: Sequence[str] | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, criterion)
         self.horizon = None if horizon is None else horizon_of(horizon)
         self.delta, self.guarantee = between("delta", delta, 1.0), _flag("guarantee", guarantee)
         self.periods = _periods(periods)
-        self._confidence = "weissman" if self.guarantee else "pointwise"
-        self._kinds = kinds_for(self._confidence, self.skeleton, kinds)
+        self._kinds = kinds_for("pointwise", self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._confidence = "weissman" if self.guarantee else "pointwise"
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }
         self._threads = whole("threads", threads, 1, MOST_THREADS)
         self._experts = _chosen(_all_experts(self.skeleton, self.periods, self.rules), experts)
-        self._epochs = Epochs(self.skeleton)
+        self._epochs, self._open = Epochs(self.skeleton), OpenEpisodes()
         self._make_pool()
         self._begin()
 
@@ -227,6 +284,11 @@ class SelfTuning(ProjectedLearner[Pool]):
     def experts(self) -> list[str]:
         """The names of the experts."""
         return [expert.name for expert in self._experts]
+
+    def _is_default(self, name: str, value: object) -> bool:
+        if name == "experts":
+            return value == [one.name for one in _all_experts(self.skeleton, self.periods, self.rules)]
+        return super()._is_default(name, value)
 
     @property
     def weights(self) -> FloatArray:
@@ -258,50 +320,102 @@ class SelfTuning(ProjectedLearner[Pool]):
         """The sum of all subgradients z_t so far, less the least of every layer."""
         return owned(self._memory.sums[0])
 
-    def hint(self, loss: ArrayLike) -> None:
-        """Take a forecast of the loss of the coming episode into account; one more expert responds to it.
+    def hint(self, loss: ByName) -> None:
+        """Give a forecast of the next loss; one more expert responds to it.
 
-        It counts in this episode only. A useless forecast soon has no weight.
+        The forecast counts in the next episode only. A useless one soon has no weight.
+
+        Parameters
+        ----------
+        loss
+            The forecast, over transitions.
+
+        Raises
+        ------
+        InputError
+            If there is no expert called "hint", or if the forecast is not a loss.
         """
         if "hint" not in self.experts:
             raise InputError("hint", "a forecast", f"an expert called 'hint' among {', '.join(self.experts)}")
-        losses = checked_losses(self.skeleton, floats(loss, "hint")[None])[0]
+        losses = checked_losses(self.skeleton, loss_vector(self.skeleton, loss)[None])[0]
         if losses.size > self.skeleton.num_transitions:
             raise InputError("hint", f"{losses.shape[1]} losses at once", "one")
         self._check(self._rule.take_hint(Dynamics(self.skeleton), losses.ravel(), self.episode))
 
     def set_rule(self, name: str, policy: ArrayLike) -> None:
-        """Change the policy of a rule of your own, from the coming episode on."""
+        """Change the policy of one of your rules, from the next episode on.
+
+        Parameters
+        ----------
+        name
+            The name of the rule.
+        policy
+            One probability for each pair.
+
+        Raises
+        ------
+        InputError
+            If there is no such rule, or if it is not a policy.
+        """
         if name not in self.rules:
             raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: rules= names them'}")
         number = list(self.rules).index(name)
         self._memory.rules[number] = checked_policy(self.skeleton, policy)
         self._check(self._rule.take_rules(Dynamics(self.skeleton)))
 
+    def begin(self) -> int:
+        number = super().begin()
+        for e, expert in enumerate(self._experts):  # a forecast, or a phase of a period, is for one episode
+            self._open.spent |= expert.kind in (MEAN, AGO, FOUND) or (expert.kind == HINT and self._memory.awake[e] > 0)
+            self._memory.awake[e] = expert.kind != HINT
+        return number
+
+    def state(self) -> State:
+        return super().state() | ({"numbers": self._memory.numbers.copy()} if self._open.used else {})
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        numbers, lags = self._memory.numbers, len(self._memory.numbers)
+        if self._open.used:
+            check_state(type(self).__name__, self.skeleton, {"numbers": NUMBER}, {"numbers": numbers}, state)
+            numbers[:] = state["numbers"]
+        elif lags:  # losses came in order
+            last = int(episodes_of(self.skeleton, state) or 0) - 1
+            newest = last - (last - np.arange(lags)) % lags
+            numbers[:] = np.where(newest >= 0, newest, -1)
+
     def bound(self, episodes: int) -> float:
         """Theorem 5.1 for UC-O-REPS, and what AdaHedge pays at most for mixing it with the others.
 
         That is S sqrt(T ln K) + 2 S for K experts whose losses of an episode differ by at most S. For the criteria of
         this library subgradients lie in [0, F], and S = F L; others may have them in [-F, F], and S = 2 F L.
-        docs/selftuning.md has the proof. Infinite without ``guarantee`` and ``horizon``, and for other lengths.
+        docs/selftuning.md has the proof. If losses came late, ``mixing_cost``, which is known only afterwards, stands
+        in its place, and docs/feedback.md says what is added. Infinite without ``guarantee`` and ``horizon``, and for
+        other lengths.
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
+        if not self._is_stationary(self.horizon):
+            return inf
         F = self.criterion.lipschitz(self.skeleton)
         most = F * self.skeleton.num_steps * (2.0 if self.criterion.terms is None else 1.0)
+        late, total = self._cost_of_delays(episodes, F), bounds.total(self.skeleton, episodes, self.delta, F)
+        if not self._open.in_order:
+            return total + late + self.mixing_cost
         mixing = most * (sqrt(episodes * log(len(self.experts))) + 2.0) if len(self.experts) > 1 else 0.0
-        return bounds.total(self.skeleton, episodes, self.delta, F) + mixing
+        return total + mixing
 
     def _make_pool(self) -> None:
         """The arrays, each with room around it."""
         sk, K = self.skeleton, len(self._experts)
         n, pairs, states, phases = sk.num_transitions, sk.num_pairs, sk.num_states, sum(self.periods)
         lags = _lags(sk) if any(expert.kind == FOUND for expert in self._experts) else 0
+        first = int(self._experts[0].kind == DESCENT)
         shapes: dict[str, tuple[int, ...]] = {
             "q": (n,), "policy": (pairs,), "measures": (K, n), "policies": (K, pairs), "betas": (K, states),
             "sums": (5, n), "means": (phases, n), "ago": (phases, n), "rules": (len(self.rules), pairs),
             "believed": (K,), "weights": (K,), "account": (3,), "spans": (SPANS,), "past": (lags, n),
-            "errors": (2, lags + 1), "log_q": (n,), "log_pairs": (pairs,),
+            "errors": (2, lags + 1), "log_q": (n * first,), "log_pairs": (pairs * first,),
             "z": (n,), "reduced": (n,), "mass": (self._threads * states,), "losses": (K,), "gaps": (K,),
             "scratch": (self._threads, 2 * n + pairs + 3 * ROOM),
         }  # fmt: skip
@@ -311,7 +425,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         awake = np.array([expert.kind != HINT for expert in self._experts], np.int64)
         arrays["rules"][:] = np.array(list(self.rules.values())).reshape(arrays["rules"].shape)
         self._memory = Pool(
-            **arrays, awake=awake, visits=counts.visits, new_visits=counts.new_visits, new_seen=counts.new_seen
+            **arrays,
+            awake=awake,
+            numbers=np.full(lags, -1),
+            visits=counts.visits,
+            new_visits=counts.new_visits,
+            new_seen=counts.new_seen,
         )
 
     def _begin(self) -> None:
@@ -325,24 +444,42 @@ class SelfTuning(ProjectedLearner[Pool]):
         eta = bounds.eta(sk, self.horizon or 1, F)
         descent = None
         if self._experts[0].kind == DESCENT:
-            steps = Steps(eta, self.horizon is None, 0.0, log_start, SUBGRADIENT, 0.0, False)
+            steps = Steps(eta, self.horizon is None, 0.0, log_start, SUBGRADIENT, 0.0, False, self.horizon or 0)
             log_w, z, chance = apart(sk.num_transitions, sk.num_transitions, sk.num_steps)
             belief = Belief(
                 pool.log_q, pool.measures[0], pool.log_pairs, pool.policies[0], pool.visits, pool.new_visits,
-                pool.new_seen, log_w, z, chance,
+                pool.new_seen, log_w, z, chance, self._open.sums,
             )  # fmt: skip
             plan = make_plan(sk, pool.policies[0])
             descent = Descent(belief, steps, plan, workspaces[0], TOLERANCE, ITERATIONS)
         scale = sk.num_steps * bounds.eta(sk, 1)
         self._rule = Mixture(pool, table, paces, log_start, scale, descent, workspaces, TOLERANCE, ITERATIONS)
         self._enter_set()
+        self._check_threads()
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
-        """Take the set that the counters make."""
+        """Take the sets that the counters make: all of them are parts of the first, which holds the mixture."""
         sk, counts = self.skeleton, self._epochs.counts
-        self._row_set = confidence_set(self._confidence, sk, counts, self.horizon, self.delta, kinds=self._kinds)
-        self._rule.within(Bounds(self._row_set.bounds(sk)), self._row_set.some(sk))
+        if self._recent is not None and self._recent.ages:
+            self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
+            self._within(self._row_set)
+            return
+        leaders, others = (pointwise_set(sk, counts, 1.0, self._kinds, revisit) for revisit in (True, False))
+        self._row_set = leaders
+        if self.guarantee:
+            valid = self._set_of(VALID, self.horizon, self.delta)
+            assert isinstance(valid, L1Ball)
+            self._row_set, leaders, others = valid, inside(sk, leaders, valid), inside(sk, others, valid)
+        bounds = [Bounds(ball.bounds(sk)) for ball in (others, leaders, self._row_set)]
+        self._rule.within(bounds[0], bounds[1], bounds[2], others.some(sk))
+
+    def _within(self, row_set: RowSet) -> None:
+        bounds = Bounds(row_set.bounds(self.skeleton))
+        self._rule.within(bounds, bounds, bounds, row_set.some(self.skeleton))
+
+    def _project_again(self) -> tuple[int, float]:
+        return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
     def _check(self, status: int) -> None:
         if status:
@@ -377,6 +514,8 @@ def _chosen(pool: list[Expert], names: Sequence[str] | None) -> list[Expert]:
     known = [expert.name for expert in pool]
     if isinstance(names, str) or not names or any(name not in known for name in names):
         raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
+    if set(names) == {"hint"}:
+        raise InputError("experts", "the hint alone", "one more, for episodes without a hint")
     return [expert for expert in pool if expert.name in names]
 
 

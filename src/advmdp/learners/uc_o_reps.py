@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
-from advmdp.confidence import CHOICES, INSIDE_THE_PAPERS, Confidence, RowSet, confidence_set, kinds_for
+from advmdp.confidence import CHOICES, INSIDE_THE_PAPERS, Confidence, RowSet, kinds_for, recent_counts
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.mirror_descent import MirrorDescent
@@ -29,37 +29,59 @@ from advmdp.model.skeleton import Skeleton
 
 
 class UCOREPS(MirrorDescent):
-    """UC-O-REPS.
+    """UC-O-REPS: online mirror descent inside confidence sets, exactly as published.
 
-    ``horizon`` is T.  Unless it is known, leave it out: eta becomes sqrt(ln(|X|^2|A|/L^2) / (F^2 t)) in episode t, what
-    that takes away from earlier losses is handed back to q_1 (dual stabilisation, Fang et al. 2020; for one state it is
-    Hedge with a falling step), and the radii replace T by N (N + 1), which makes Lemma 4.1 true for all times at once.
-    Then R^ON is of order sqrt(t) for every t.
+    It knows the skeleton, sees the whole loss, and handles any convex criterion. :class:`SelfTuning` uses it as one
+    of its experts and needs no tuning.
 
-    ``eta``, a number, instead of "theory": Theorem 5.3 holds for any, and :func:`advmdp.bounds.online` says what it
-    promises.  The theory's is made for the worst case; ten times as much often learns faster.
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    horizon
+        The number of episodes T. Without it the step size falls like 1 / sqrt(t), the radii hold at all times at
+        once, and the online part of the regret is of order sqrt(t) for every t.
+    criterion
+        What it makes small; the total loss by default.
+    eta
+        The step size; "theory" is that of Theorem 5.1. A value ten times as large often learns faster.
+        :func:`advmdp.bounds.online` gives the bound for any value.
+    delta
+        The theorems hold with probability 1 - 2 delta.
+    confidence
+        The confidence set. "l1" is the paper's. "weissman" and "chernoff" are tighter and as valid, so that the
+        theorems apply. "bernstein" bounds each probability on its own, with probability 1 - 4 delta. "pointwise" is
+        much tighter and usually works best, but no theorem applies.
+    confidence_scale
+        A factor on radii and widths. Below 1 the theorems no longer apply; for "l1", 0.1 to 0.3 usually works best.
+    successors
+        "layer" is the paper's radius. "possible" counts only the successors that the skeleton allows: as valid, and
+        never worse.
+    share
+        The fraction of q_1 that is mixed in before each projection, for losses whose best policy moves. About one
+        over the number of episodes between moves is right. It costs at most L T (ln(1 / (1 - share)) / eta + share F)
+        of regret.
+    kinds
+        A label for each pair, for "pointwise" only. Estimates of pairs with the same label shrink towards each other.
+    window, discount, drift
+        For dynamics that change: count the last ``window`` episodes only, or weigh an episode by ``discount`` to the
+        power of its age. The radii allow every row to change by ``drift`` per episode, in L1 norm. No regret bound is
+        proven then.
+    threads
+        How many threads share a projection. They help from about 400,000 transitions on and change no result.
 
-    ``confidence`` "l1" is the paper's set.  "weissman" and "chernoff" hold with the same probability, are contained in
-    it, and so are covered by the theorems.  "bernstein" bounds every probability on its own, and holds with
-    probability 1 - 4 delta.  "pointwise" has no constant and promises nothing; it is what usually works.  With
-    ``kinds``, a label for each pair, its estimates for pairs with the same label shrink towards what they have in
-    common; such pairs have as many successors, in the same roles.  See :mod:`advmdp.confidence.radii`.
-
-    ``successors`` "possible" counts in the radius of "l1" only the successors that the skeleton allows instead of the
-    whole next layer: as valid, since no other can occur, and never worse.  ``confidence_scale`` multiplies radii and
-    widths.  Below 1 the sets may miss the truth and the theorems no longer apply; for "l1", 0.1 to 0.3 is what usually
-    pays at horizons people run.
-
-    ``share`` mixes this fraction of q_1 into the weights before each projection, so that nothing is ever forgotten for
-    good: for losses whose best policy moves.  About one over the number of episodes between moves is right.  Against a
-    fixed policy it may cost L T (ln(1 / (1 - share)) / eta + share F) more.
-
-    ``threads`` share a projection from 400,000 transitions on, as :class:`advmdp.Projector` says; they change nothing
-    but the time, and are not saved.
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=500, confidence="pointwise")
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500)
+    >>> game.regret < 0.1 * game.total_loss
+    True
     """
 
     optimises = "any"
-    added: ClassVar = {"kinds": None}
+    added: ClassVar = {"kinds": None, "window": None, "discount": None, "drift": 0.0}
 
     def __init__(
         self,
@@ -73,6 +95,9 @@ class UCOREPS(MirrorDescent):
         successors: Literal["layer", "possible"] = "layer",
         share: float = 0.0,
         kinds: ArrayLike | None = None,
+        window: int | None = None,
+        discount: float | None = None,
+        drift: float = 0.0,
         threads: int = 1,
     ) -> None:
         super().__init__(skeleton, horizon, criterion, eta=eta, share=share, threads=threads)
@@ -82,6 +107,8 @@ class UCOREPS(MirrorDescent):
         self.successors = one_of("successors", successors, ("layer", "possible"))
         self._kinds = kinds_for(self.confidence, self.skeleton, kinds)
         self.kinds = None if self._kinds is None else list(self._kinds.labels)
+        self.window, self.discount, self.drift = window, discount, drift
+        self._recent = recent_counts(self.skeleton, window, discount, drift, self.confidence, self._kinds)
         self._begin()
 
     def _theory_eta(self, T: int) -> float:
@@ -89,17 +116,18 @@ class UCOREPS(MirrorDescent):
 
     def _new_set(self) -> RowSet:
         """Delta(M, i) for the epoch that begins."""
-        return confidence_set(
-            self.confidence, self.skeleton, self._epochs.counts, self.horizon, self.delta, self.confidence_scale,
-            self._kinds, self.successors == "possible",
+        return self._set_of(
+            self.confidence, self.horizon, self.delta, self.confidence_scale, self._kinds, self.successors == "possible"
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 as printed; infinite with parameters for which it does not hold.
+        """Theorem 5.1 as printed, and what late losses add; infinite with parameters for which it does not hold.
 
         It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
         """
         sets = self.confidence in INSIDE_THE_PAPERS and self.confidence_scale == 1.0
+        sets = sets and self._is_stationary(self.horizon)
         if not sets or self.eta != "theory" or self.share > 0.0 or episodes != self.horizon:
             return inf
-        return bounds.total(self.skeleton, episodes, self.delta, self.criterion.lipschitz(self.skeleton))
+        F = self.criterion.lipschitz(self.skeleton)
+        return bounds.total(self.skeleton, episodes, self.delta, F) + self._cost_of_delays(episodes, F)

@@ -52,10 +52,33 @@ class Record(NamedTuple):
 
 
 class UCBVI(CompiledLearner[Record]):
-    """Backward induction in the estimated world, with a bonus for what is little known; for stochastic losses.
+    """UCBVI: backward induction in the estimated world with an exploration bonus, for stochastic losses.
 
-    ``horizon`` is T.  ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies the bonus, below 1 at the
-    cost of the guarantee: as it stands nothing is learned for hundreds of visits to a pair, and 0.003 to 0.1 pays.
+    It knows the skeleton and handles the total loss.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    horizon
+        The number of episodes T.
+    criterion
+        The total loss, which is all that it can optimise.
+    feedback
+        "full", or "bandit" for the losses along the path only.
+    delta
+        The guarantee holds with probability 1 - delta.
+    confidence_scale
+        A factor on the bonus. Below 1 the guarantee no longer applies. With 1, nothing is learned for hundreds of
+        visits to a pair; 0.003 to 0.1 usually works best.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCBVI(mdp.skeleton, horizon=500, confidence_scale=0.01)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500).regret < 50
+    True
     """
 
     sees = "full or bandit"
@@ -95,7 +118,7 @@ class UCBVI(CompiledLearner[Record]):
         return log(5.0 * sk.num_states * sk.num_actions * sk.num_steps * self.horizon / self.delta)
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, up to the horizon; infinite after it, or with another scale."""
+        """Bound the regret, up to the horizon; infinite after it, or with another scale."""
         sk = self.skeleton
         L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.confidence_scale != 1.0 or episodes > self.horizon:

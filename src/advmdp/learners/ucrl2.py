@@ -55,10 +55,30 @@ class Record(NamedTuple):
 
 
 class UCRL2(CompiledLearner[Record]):
-    """The best policy in the best plausible world, for stochastic losses.
+    """UCRL2: the best policy in the most favourable plausible world, for stochastic losses.
 
-    ``feedback`` is "full" or "bandit".  ``confidence_scale`` multiplies radii and bonuses, below 1 at the cost of the
-    guarantee; the original's are wide, and 0.1 to 0.3 is what usually pays.
+    It knows the skeleton and handles the total loss.
+
+    Parameters
+    ----------
+    skeleton
+        The world without its probabilities.
+    criterion
+        The total loss, which is all that it can optimise.
+    feedback
+        "full", or "bandit" for the losses along the path only.
+    delta
+        The guarantee holds with probability 1 - delta.
+    confidence_scale
+        A factor on radii and bonuses. Below 1 the guarantee no longer applies; 0.1 to 0.3 usually works best.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCRL2(mdp.skeleton, confidence_scale=0.1)
+    >>> am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=500).regret < 50
+    True
     """
 
     sees = "full or bandit"
@@ -111,7 +131,7 @@ class UCRL2(CompiledLearner[Record]):
         self._begin_epoch(episodes)
 
     def bound(self, episodes: int) -> float:
-        """The guarantee at the top, at any time; infinite with another scale."""
+        """Bound the regret, at any time; infinite with another scale."""
         sk = self.skeleton
         if self.confidence_scale != 1.0 or episodes < 1:
             return inf

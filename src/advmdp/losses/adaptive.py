@@ -1,4 +1,4 @@
-"""Losses that react to the learner: the adversary that punishes what the learner prefers."""
+"""Losses that react to the learner: actions that it preferred lately cost more."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,33 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Adaptive(Noisy):
-    """Punishes what the learner prefers: the more likely it was to take an action, the more that action costs now.
+    """Losses that react: the more likely the learner was to take an action, the more it costs.
 
-    With p_t(x, a) the mean of the last ``memory`` policies before t (uniform before the first episode), the mean is
+    With p_t(x, a) the mean of the last ``memory`` policies before episode t, the mean loss of a pair is (1 -
+    strength) base(x, a) + strength p_t(x, a). The base is uniform for each pair. The policy of the episode itself is
+    never used.
 
-        m_t(x, a) = (1 - strength) * base(x, a) + strength * p_t(x, a),        base drawn uniformly for each pair.
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    seed
+        Fixes the base and the noise.
+    strength
+        How strongly it reacts, from 0 to 1.
+    memory
+        How many of the last policies count.
+    noise
+        The size of the noise, from 0 to 1.
+    dimensions
+        The number d of losses at once; one by default.
 
-    It never sees the policy of the episode itself.  ``at`` and ``block`` read the policies from what they are handed:
-    ``policies[s]`` is the policy played in episode s, for the last ``memory`` before each episode asked for.
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> losses = am.losses.Adaptive(am.Skeleton.dense([1, 1], actions=2), strength=1.0, noise=0.0)
+    >>> losses.at(1, policies=[[0.9, 0.1]])
+    array([0.9, 0.1])
     """
 
     def __init__(
@@ -62,10 +81,10 @@ class Adaptive(Noisy):
         total = np.zeros(self.skeleton.num_pairs)
         for s in past:
             if policies is None:
-                raise InputError("policies", "none", f"those of episodes {past.start} to {t - 1}, by episode")
+                raise InputError("policies", "none", f"the policies of episodes {past.start} to {t - 1}, by episode")
             try:
                 policy = policies[s]
             except (LookupError, TypeError):
-                raise InputError("policies", f"nothing for episode {s}", "the policy played in it") from None
+                raise InputError("policies", f"nothing for episode {s}", "the policy of that episode") from None
             total += checked_policy(self.skeleton, policy)
         return total / len(past)

@@ -1,4 +1,4 @@
-"""What a sequence of losses is: a pure function of the episode, and of past policies where it reacts to them."""
+"""The base class of loss sequences: pure functions of the episode and, if they react, of past policies."""
 
 from abc import ABC, abstractmethod
 from typing import Protocol
@@ -13,18 +13,39 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Policies(Protocol):
-    """The policies played, by episode: a list, an array of rows, or a dictionary that holds only the last few."""
+    """The policies played so far, by episode.
+
+    A list, an array with one row for each episode, or a dictionary that holds only the last few.
+    """
 
     def __getitem__(self, t: int, /) -> ArrayLike: ...
 
 
 class Losses(ABC):
-    """A sequence of losses over a skeleton.  Subclasses say what it is in :meth:`_block`."""
+    """A sequence of losses, one for each episode.
+
+    It is a pure function of the episode, and of past policies if it reacts to them. Subclasses define ``_block``. For
+    losses of your own, :class:`losses.FromFunction` and :class:`losses.Replay` are usually enough.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    dimensions
+        The number d of losses at once: a loss is then (n, d). By default it is (n,).
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> losses = am.losses.Stochastic(am.Skeleton.dense([1, 2, 1], actions=2), seed=0)
+    >>> losses.at(3).shape, losses.block(0, 10).shape
+    ((8,), (10, 8))
+    """
 
     memory: int = 0
-    """How many of the last policies the loss of an episode depends on; 0 for an adversary that chose all in advance."""
+    """How many of the last policies the loss of an episode depends on; 0 if all losses are fixed in advance."""
     episodes: int | None = None
-    """How many episodes there are, where the sequence ends."""
+    """The number of episodes; None for an endless sequence."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
         self.skeleton = expect(Skeleton, skeleton, "skeleton")
@@ -33,27 +54,87 @@ class Losses(ABC):
         self.shape: tuple[int, ...] = (n,) if self.dimensions is None else (n, self.dimensions)
 
     def at(self, t: int, policies: Policies | None = None) -> FloatArray:
-        """The loss of episode t, counted from 0; an adaptive one is told the policies played, by episode."""
+        """Return the loss of one episode.
+
+        Parameters
+        ----------
+        t
+            The episode, counted from 0.
+        policies
+            The policies played so far; only losses that react need them.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,), or (n, d).
+        """
         episode = whole("episode", t, 0)
         return self.block(episode, episode + 1, policies).reshape(self.shape)
 
     def block(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
-        """The losses of episodes first, ..., stop - 1, stacked."""
+        """Return the losses of consecutive episodes.
+
+        Parameters
+        ----------
+        first
+            The first episode.
+        stop
+            The episode after the last one.
+        policies
+            The policies played so far; only losses that react need them.
+
+        Returns
+        -------
+        numpy.ndarray
+            (stop - first, n), or (stop - first, n, d).
+
+        Raises
+        ------
+        InputError
+            If the episodes do not ascend, or if there are not so many.
+        """
         begin, end = whole("episode", first, 0), whole("episode", stop, 0)
         if begin > end or (self.episodes is not None and end > self.episodes):
-            expected = "an ascent" if self.episodes is None else f"an ascent up to {self.episodes}"
-            raise InputError("episodes", f"{begin} to {end}", expected)
+            expected = "first <= stop" if self.episodes is None else f"first <= stop <= {self.episodes}"
+            raise InputError("episodes", f"first {begin}, stop {end}", expected)
         return self._block(begin, end, policies).reshape(end - begin, *self.shape)
 
     def reaction(self, first: int, stop: int, policies: Policies) -> Reaction | None:
-        """For a block that is to be played in compiled code: how to answer; None where all is known in advance."""
+        """Prepare to react inside compiled code, while a block of episodes is played.
+
+        Parameters
+        ----------
+        first
+            The first episode of the block.
+        stop
+            The episode after the last one.
+        policies
+            The policies played before the block.
+
+        Returns
+        -------
+        Reaction or None
+            None if the losses do not react, or react in Python only.
+        """
         return None
 
     def linear_reaction(self, mdp: MDP, episodes: int) -> tuple[ArrayLike, ArrayLike] | None:
-        """(a, B) where a fixed policy with visits x of the pairs pays <a, x> + <x, B x> in so many episodes; else None.
+        """Declare how losses that react linearly to past occupancy measures add up.
 
-        For losses of your own that react linearly to past occupancy measures: :meth:`advmdp.Game.best_fixed_policy`
-        then has a bound.  a is (num_pairs,), B is (num_pairs, num_pairs).
+        With this, :meth:`advmdp.Game.best_fixed_policy` can prove a bound.
+
+        Parameters
+        ----------
+        mdp
+            The world.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        tuple or None
+            Arrays a, (num_pairs,), and B, (num_pairs, num_pairs): a fixed policy that visits the pairs with
+            probabilities x pays <a, x> + <x, B x> in all. None if the losses are of another kind.
         """
         return None
 
@@ -63,4 +144,4 @@ class Losses(ABC):
 
     @abstractmethod
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        """The losses of the block, in any shape that has their entries in order; the bounds are checked."""
+        """The losses of the block, in any shape with the entries in order; ``first`` and ``stop`` are checked."""

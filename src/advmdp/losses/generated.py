@@ -1,6 +1,6 @@
-"""Seeded sequences of losses that do not react: stochastic, switching, seasonal, drifting, functions of the episode.
+"""Generated losses that do not react: stochastic, switching, seasonal, drifting, functions of the episode.
 
-The seeded sequences share one construction: a mean m_t(x, a, x') that moves in a way of its own, and noise around it,
+The seeded sequences share one construction: a mean m_t(x, a, x'), which each class moves in its own way, and noise,
 
     l_t = m_t + noise * (2 u_t - 1) * min(m_t, 1 - m_t),        u_t uniform in [0, 1), independent over t and entries,
 
@@ -22,11 +22,11 @@ from advmdp.losses.kernels.noise import add_noise
 from advmdp.model.skeleton import Skeleton
 
 ENTRIES = 2**19
-"""So many numbers are drawn at once: 4 MB."""
+"""How many numbers are drawn at once: 4 MB."""
 
 
 class Noisy(Losses):
-    """Means that subclasses give in :meth:`expected`, with noise around them."""
+    """Noise around means, which subclasses define in :meth:`_means`."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None, noise: float, seed: int) -> None:
         super().__init__(skeleton, dimensions)
@@ -36,10 +36,25 @@ class Noisy(Losses):
 
     @abstractmethod
     def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:
-        """The distinct means of the block, a row each in any shape, and for each episode which is its."""
+        """The distinct means of the block, one row each, in any shape, and for each episode the index of its row."""
 
     def expected(self, first: int, stop: int, policies: Policies | None = None) -> FloatArray:
-        """The means m_t of the block, of shape (stop - first, *shape)."""
+        """Compute the means of a block of episodes.
+
+        Parameters
+        ----------
+        first
+            The first episode.
+        stop
+            The episode after the last one.
+        policies
+            The policies played so far; only losses that react need them.
+
+        Returns
+        -------
+        numpy.ndarray
+            (stop - first, n), or (stop - first, n, d).
+        """
         rows, which = self._means(first, stop, policies)
         return rows.reshape(-1, *self.shape)[which]
 
@@ -51,7 +66,22 @@ class Noisy(Losses):
         return losses
 
     def noise_sums(self, first: int, stop: int) -> FloatArray:
-        """The sum of noise * (2 u_t - 1) over the block: times min(m, 1 - m), what noise adds to a mean that stays."""
+        """Add up the noise of a block of episodes.
+
+        Times min(m, 1 - m) it is what noise adds to the sum of the losses if the mean m does not change.
+
+        Parameters
+        ----------
+        first
+            The first episode.
+        stop
+            The episode after the last one.
+
+        Returns
+        -------
+        numpy.ndarray
+            The sum of noise (2 u - 1) over the episodes, (n,) or (n, d).
+        """
         width, total = math.prod(self.shape), np.zeros(math.prod(self.shape))
         middle, length = np.full((1, width), 0.5), max(1, ENTRIES // width)
         for begin in range(first, stop, length):
@@ -72,10 +102,37 @@ class Noisy(Losses):
 
 
 class Stochastic(Noisy):
-    """Independent losses around fixed means: the world of UCRL2 and its kin.
+    """Independent draws around fixed means.
 
-    ``means`` is over transitions or over pairs, with a last axis of d where ``dimensions=d``; by default they are drawn
-    uniformly, one for each pair.
+    This is the setting of UCRL2 and UCBVI.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    seed
+        Fixes the means and the noise.
+    means
+        The means, over transitions or over pairs, with a last axis of length d if ``dimensions=d``. By default they are
+        drawn uniformly, one for each pair.
+    noise
+        The size of the noise, from 0 to 1. Losses stay in [0, 1] and keep their means.
+    dimensions
+        The number d of losses at once; one by default.
+
+    Raises
+    ------
+    InputError
+        If a mean is outside [0, 1], or if shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> losses = am.losses.Stochastic(sk, means=[0.2, 0.8], noise=0.0)
+    >>> losses.at(0)
+    array([0.2, 0.8])
     """
 
     def __init__(
@@ -98,7 +155,7 @@ class Stochastic(Noisy):
         if given.shape == (sk.num_pairs, *self.shape[1:]):
             given = self._over_transitions(given)
         if given.shape != self.shape:
-            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean a pair"
+            expected = f"{self.shape}, or ({sk.num_pairs}, ...) for one mean per pair"
             raise InputError("means", f"shape {given.shape}", expected)
         if not ((given >= 0.0) & (given <= 1.0)).all():
             i = int(np.argmax(~((given >= 0.0) & (given <= 1.0))))
@@ -108,12 +165,35 @@ class Stochastic(Noisy):
 
 
 class Switching(Noisy):
-    """The best policy changes every ``period`` episodes, in every state that has a choice.
+    """The good action of each state changes from time to time.
 
-    Each state has an order of its actions, drawn from the seed (one for each dimension), and goes round among the first
-    ``contexts`` of them (or all, where there are fewer).  One is good for a period, with mean loss (1 - gap) / 2, while
-    every other action of the state has (1 + gap) / 2; then it is the turn of the next.  So the best policy of a period
-    takes the good action everywhere.  With period 1 and two contexts yesterday's best is today's worst.
+    In each period one action of each state is good, with mean loss (1 - gap) / 2. All others have (1 + gap) / 2. Then
+    it is the turn of the next action. With period 1 and two contexts, the best action of one episode is the worst of
+    the next.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    period
+        The number of episodes between changes.
+    seed
+        Fixes the order of the actions and the noise.
+    contexts
+        How many actions of a state take turns; all, if it has fewer.
+    gap
+        The difference between good and bad actions, from 0 to 1.
+    noise
+        The size of the noise, from 0 to 1.
+    dimensions
+        The number d of losses at once; one by default.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> losses = am.losses.Switching(am.Skeleton.dense([1, 1], actions=2), period=10, noise=0.0)
+    >>> bool(losses.at(0)[0] == losses.at(10)[1])
+    True
     """
 
     def __init__(
@@ -137,7 +217,7 @@ class Switching(Noisy):
         for j in range(columns):
             place[np.lexsort((drawn[j], state)), j] = np.arange(skeleton.num_pairs) - skeleton.pair_ptr[state]
         self._place = place
-        # Few states take other numbers of turns than ``contexts``; the means repeat when all have come round.
+        # States with fewer than ``contexts`` actions have shorter cycles; the means repeat after a common multiple.
         turns = np.minimum(self.contexts, np.diff(skeleton.pair_ptr)[state])
         self._turns, self._group = np.unique(turns, return_inverse=True)
         self._cycle = math.lcm(*map(int, self._turns))
@@ -151,17 +231,41 @@ class Switching(Noisy):
         return means, np.array([distinct[phase] for phase in phases], dtype=np.int64)[period]
 
     def _means_of(self, phase: int) -> FloatArray:
-        """The means while each state's action number ``phase`` (going round) is the good one."""
+        """The means in a phase, in which action ``phase`` (modulo the state's turns) is the good one in each state."""
         turn = np.array([phase % int(turns) for turns in self._turns])[self._group]
         return self._over_transitions(np.where(self._place == turn[:, None], 1.0 - self.gap, 1.0 + self.gap) / 2.0)
 
 
 class Seasonal(Noisy):
-    """Means that come back every ``period`` episodes: a week of seven days, a year of four seasons.
+    """Means that repeat, such as the days of a week.
 
-    The period is cut into ``seasons`` parts of equal length, or as nearly as can be, one for each episode unless said.
-    Each has means of its own, uniform, one for each pair: season 0 begins at t = 0, season s at the first t of the
-    period with t * seasons // period = s.
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    period
+        The number of episodes after which the means repeat.
+    seed
+        Fixes the means and the noise.
+    seasons
+        How many parts of equal length the period has, each with its own means; one for each episode by default.
+    noise
+        The size of the noise, from 0 to 1.
+    dimensions
+        The number d of losses at once; one by default.
+
+    Raises
+    ------
+    InputError
+        If there are more seasons than episodes in a period.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> losses = am.losses.Seasonal(am.Skeleton.dense([1, 1], actions=2), period=7, noise=0.0)
+    >>> np.array_equal(losses.at(2), losses.at(9))
+    True
     """
 
     def __init__(
@@ -187,9 +291,35 @@ class Seasonal(Noisy):
 
 
 def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArray:
-    """(stop - first, width) numbers in [0, 1) that move smoothly: uniform knots every ``period`` episodes.
+    """Draw numbers in [0, 1) that move smoothly from episode to episode.
 
-    Between knots k and k' it is k + s (k' - k), s = u^2 (3 - 2u), u the fraction of the period gone by .
+    Between two random values k and k' they are k + s (k' - k) with s = u^2 (3 - 2u), where u is the elapsed fraction
+    of the period.
+
+    Parameters
+    ----------
+    key
+        The key of a random stream.
+    period
+        The number of episodes between the random values.
+    width
+        How many numbers there are for each episode.
+    first
+        The first episode.
+    stop
+        The episode after the last one.
+
+    Returns
+    -------
+    numpy.ndarray
+        (stop - first, width).
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> from advmdp.core.streams import stream_key
+    >>> am.losses.drift(stream_key(0, "example"), period=10, width=3, first=0, stop=5).shape
+    (5, 3)
     """
     origin, begun = divmod(first, period)
     knot, passed = np.divmod(begun + np.arange(stop - first), period)
@@ -201,10 +331,31 @@ def drift(key: Key, period: int, width: int, first: int, stop: int) -> FloatArra
 
 
 class Drifting(Noisy):
-    """Means that move smoothly and never repeat: random knots every ``period`` episodes, joined by smooth curves.
+    """Means that move smoothly and do not repeat.
 
-    Between knots k and k' the mean is k + s (k' - k) with s = u^2 (3 - 2u), u the fraction of the period gone by; from
-    one episode to the next it moves by at most 1.5 / period.  Knots are uniform, one for each pair.
+    Each pair has a uniform random value every ``period`` episodes, and moves between them along a smooth curve. From
+    one episode to the next a mean moves by at most 1.5 / period.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    period
+        The number of episodes between the random values.
+    seed
+        Fixes the means and the noise.
+    noise
+        The size of the noise, from 0 to 1.
+    dimensions
+        The number d of losses at once; one by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> losses = am.losses.Drifting(am.Skeleton.dense([1, 1], actions=2), period=100)
+    >>> bool(np.abs(losses.at(1) - losses.at(0)).max() <= 0.015)
+    True
     """
 
     def __init__(
@@ -223,9 +374,31 @@ class Drifting(Noisy):
 
 
 class FromFunction(Losses):
-    """Losses of one's own: ``function(t)`` is the loss of episode t, (n,), or (n, d) with ``dimensions=d``, in [0, 1].
+    """Losses given by a function of the episode.
 
-    It must be pure: asked for the same episode again it gives the same numbers, for a game is drawn more than once.
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    function
+        ``function(t)`` returns the loss of episode t, (n,) or (n, d), in [0, 1]. It must return the same numbers when
+        it is called again, since a game asks more than once.
+    dimensions
+        The number d of losses at once; one by default.
+
+    Raises
+    ------
+    InputError
+        If ``function`` cannot be called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> losses = am.losses.FromFunction(sk, lambda t: [0.0, 1.0] if t % 2 else [1.0, 0.0])
+    >>> losses.block(0, 3).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
     def __init__(self, skeleton: Skeleton, function: Callable[[int], ArrayLike], dimensions: int | None = None) -> None:

@@ -1,13 +1,12 @@
-"""Recorded rows of numbers, from memory or from a file, ready to be read in any order.
+"""Recorded rows of numbers, from an array or a file, for access in any order.
 
-An array is copied, unless it is a memory map, which is read where it lies.  A CSV or Parquet file is read once, batch
-by batch through Polars' streaming scan, into an array of float64: in memory if it is small, else in a temporary file
-that is memory-mapped and goes away with it.  So a recording may be larger than memory, any row is found at once, and
-what was checked is what will be played, whatever becomes of the file.  (Polars decodes Parquet by row groups: a file
-that is larger than memory must have several.)
+An array is copied, unless it is a memory map, which is used in place.  A CSV or Parquet file is read once, batch by
+batch through Polars' streaming scan, into an array of float64: in memory if it is small, otherwise in a memory-mapped
+temporary file.  So a recording may exceed memory, any row can be read directly, and later changes to the file have no
+effect.  (Polars decodes Parquet by row groups: a file that exceeds memory must have several.)
 
-:func:`rescaling` makes one pass over all rows and either accepts the numbers or names the first that cannot be: its
-row, its column and what stands there.
+:func:`rescaling` passes over all rows once.  It accepts the numbers, or names the row, the column and the content of
+the first invalid one.
 """
 
 import os
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 STRETCH = 1 << 21
-"""How many numbers are looked at at a time: 16 MB.  Recordings of up to four times as many are kept in memory."""
+"""How many numbers are checked at a time: 16 MB.  Recordings of up to four times this size stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Rows of numbers; NaN stands for what was none."""
+    """Rows of numbers; NaN stands for anything that is not a number."""
 
     name: str
     rows: NDArray[np.generic]
     frame: "pl.LazyFrame | None" = None
-    """The columns of a file as they were recorded, to show what stands in it."""
+    """The columns of the file as recorded, for error messages."""
 
     @property
     def width(self) -> int:
@@ -49,7 +48,7 @@ class Recording:
         return np.array(self.rows[first:stop], dtype=np.float64).reshape(stop - first, self.width)
 
     def place(self, row: int, column: int) -> tuple[str, str]:
-        """Where an entry is, and what stands there."""
+        """The place of an entry and its content, for error messages."""
         if self.frame is None:
             return f"{self.name}, row {row}, entry {column}", f"{self.rows[row].ravel()[column]}"
         label = self.frame.collect_schema().names()[column]
@@ -86,14 +85,14 @@ def read_file(path: str, labels: Sequence[Sequence[str]]) -> Recording:
     import polars as pl
 
     if _forked:
-        given = "a process forked from one that had loaded Polars, whose threads a fork leaves behind"
+        given = "a process forked after its parent had loaded Polars, whose threads a fork does not copy"
         raise InputError(path, given, "a process started by 'spawn', or an array")
     if not Path(path).is_file():
         raise InputError(path, "no such file", "a CSV or Parquet file")
     if not path.lower().endswith((".csv", ".parquet")):
         raise InputError(path, f"a file that ends in '{Path(path).suffix}'", "one that ends in .csv or .parquet")
     try:
-        # CSV is taken in as text, so that what is no number can be shown.
+        # CSV is read as text, so that errors can show entries that are not numbers.
         scan = pl.scan_csv(path, infer_schema=False, glob=False) if _is_csv(path) else pl.scan_parquet(path, glob=False)
         frame = scan.select(_ordered(path, scan.collect_schema(), labels))
         count = int(frame.select(pl.len()).collect().item())
@@ -104,7 +103,7 @@ def read_file(path: str, labels: Sequence[Sequence[str]]) -> Recording:
         given = f"unreadable ({str(error).splitlines()[0]})"
         raise InputError(path, given, "a CSV file with a header line and complete rows, or a Parquet file") from None
     if not len(rows):
-        raise InputError(path, "no rows", "one row an episode")
+        raise InputError(path, "no rows", "one row per episode")
     return Recording(path, rows, frame)
 
 
@@ -118,7 +117,7 @@ def _blank(frame: "pl.LazyFrame", row: int) -> bool:
 
 
 def _ordered(path: str, schema: "pl.Schema", labels: Sequence[Sequence[str]]) -> list[str]:
-    """The names of the columns, by the labels where they are used, else as they come."""
+    """The names of the columns: in the order of the labels if the file uses them, otherwise as in the file."""
     import polars as pl
 
     for name, kind in schema.items():
@@ -130,7 +129,7 @@ def _ordered(path: str, schema: "pl.Schema", labels: Sequence[Sequence[str]]) ->
     for known in labels:
         if set(names) & set(known):
             if strange := sorted(set(names) - set(known)):
-                expected = f"one like '{known[0]}', as others in this file are"
+                expected = f"labels of the skeleton such as '{known[0]}' in all columns, or in none"
                 raise InputError(f"{path}, header", f"column '{strange[0]}'", expected)
             if len(names) == len(known):
                 return list(known)
@@ -138,7 +137,7 @@ def _ordered(path: str, schema: "pl.Schema", labels: Sequence[Sequence[str]]) ->
 
 
 def _all_numbers(path: str) -> bool:
-    """Whether the first line of a file is a row of numbers, and so no header."""
+    """Whether the first line of a file is a row of numbers instead of a header."""
     with open(path, encoding="utf-8", errors="replace") as file:
         cells = file.readline().strip().replace('"', "").split(",")
     try:
@@ -148,7 +147,7 @@ def _all_numbers(path: str) -> bool:
 
 
 def _copied(path: str, frame: "pl.LazyFrame", count: int) -> FloatArray:
-    """All rows as float64, in memory if they are few, else in a temporary file."""
+    """All rows as float64: in memory if they are few, otherwise in a temporary file."""
     import polars as pl
 
     shape = (count, len(frame.collect_schema()))
@@ -158,7 +157,7 @@ def _copied(path: str, frame: "pl.LazyFrame", count: int) -> FloatArray:
     if count * shape[1] <= 4 * STRETCH:
         rows = np.empty(shape)
     else:
-        with TemporaryFile() as file:  # the map outlives the name and the handle
+        with TemporaryFile() as file:  # the memory map outlives the file's name and handle
             rows = np.memmap(file, np.float64, "w+", shape=shape)
     text = pl.all().str.strip_chars() if _is_csv(path) else pl.all()
     numbers = frame.select(text.cast(pl.Float64, strict=False))
@@ -170,7 +169,7 @@ def _copied(path: str, frame: "pl.LazyFrame", count: int) -> FloatArray:
 
 
 def rescaling(recording: Recording, rescale: tuple[float, float] | Literal["range"] | None) -> tuple[float, float]:
-    """(low, high) such that (c - low) / (high - low) is in [0, 1] for all rows, each of which is looked at once."""
+    """(low, high) such that (c - low) / (high - low) is in [0, 1] for all rows, in one pass over them."""
     by_range = isinstance(rescale, str) and rescale == "range"
     bounds = (-np.inf, np.inf) if by_range else _bounds(rescale)
     low, high = np.inf, -np.inf
@@ -183,17 +182,17 @@ def rescaling(recording: Recording, rescale: tuple[float, float] | Literal["rang
             row, column = (int(k) for k in np.unravel_index(int(np.argmin(good)), good.shape))
             where, given = recording.place(first + row, column)
             finite = "a finite number" if by_range else f"a number from {bounds[0]:g} to {bounds[1]:g}"
-            raise InputError(where, given, finite + (" (or give rescale)" if rescale is None else ""))
+            raise InputError(where, given, finite + (" (or pass rescale)" if rescale is None else ""))
         low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
     if not by_range:
         return bounds
     if not 0.0 < high - low < np.inf:
-        raise InputError(recording.name, f"costs from {low} to {high}", "a range to rescale by")
+        raise InputError(recording.name, f"costs from {low} to {high}", "a positive, finite range to rescale by")
     return low, high
 
 
 def _bounds(rescale: tuple[float, float] | str | None) -> tuple[float, float]:
-    """Between what the numbers may lie, where it is said."""
+    """The bounds of the numbers, given by ``rescale``."""
     if rescale is None:
         return 0.0, 1.0
     pair = np.empty(0) if isinstance(rescale, str) else floats(rescale, "rescale")

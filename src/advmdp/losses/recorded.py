@@ -14,18 +14,38 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Replay(Losses):
-    """Recorded losses: one row an episode, from an array (memory-mapped or not) or a CSV or Parquet file.
+    """Recorded losses: a CSV or Parquet file, or an array, with a row for each episode.
 
-    A row has one number for each transition in order, or one for each pair, which then holds for all its successors;
-    with ``dimensions=d`` it has d side by side for each (an array may have them as a last axis).
+    A row has one number for each transition, or one for each pair. With ``dimensions=d`` it has d numbers side by
+    side for each. A file has a header. If its names are those of ``Skeleton.pair_label`` or
+    ``Skeleton.transition_label``, such as ``home/bus``, or ``home/bus:0`` and ``home/bus:1`` for several losses,
+    columns are found by name; otherwise by position. A file is read once and may be larger than memory.
 
-    A file has a header line.  Where its names are those of ``Skeleton.pair_label`` or ``transition_label`` ("home/bus",
-    with d losses "home/bus:0", "home/bus:1", ...) columns are found by name, else they count by their place.  A file is
-    read once, when the sequence is made, and may be larger than memory (see :mod:`advmdp.losses.reading`).
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    source
+        The array or the file.
+    dimensions
+        The number d of losses at once; one by default.
+    rescale
+        How to map costs c to losses in [0, 1]: (low, high) gives (c - low) / (high - low); "range" uses the smallest
+        and the largest cost of the recording. Comparisons between policies stay the same. By default the numbers are
+        losses.
 
-    Losses must lie in [0, 1].  Raw costs c are mapped by ``rescale=(low, high)`` to (c - low) / (high - low), or by
-    ``rescale="range"`` with the least and the greatest cost of the whole recording.  One affine map for all entries
-    keeps every comparison between policies: regret in losses times (high - low) is regret in costs.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, if columns are missing, or if a loss is outside [0, 1].
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 1], actions=2)
+    >>> losses = am.losses.Replay(sk, [[10.0, 20.0], [30.0, 20.0]], rescale=(10.0, 30.0))
+    >>> losses.episodes, losses.at(1).tolist()
+    (2, [1.0, 0.5])
     """
 
     def __init__(
@@ -44,7 +64,7 @@ class Replay(Losses):
             several = {(n,) for n in owners} if self.dimensions is None else {(n, d) for n in owners}
             recording = read_array(source, several | {(n * d,) for n in owners})
         if recording.width not in {n * d for n in owners}:
-            expected = f"{owners[0] * d} (one a transition) or {owners[1] * d} (one a pair), separated by commas"
+            expected = f"{owners[0] * d} (one per transition) or {owners[1] * d} (one per pair), separated by commas"
             raise InputError(recording.name, f"{recording.width} columns", expected)
         self.low, self.high = rescaling(recording, rescale)
         self.episodes = len(recording.rows)
@@ -52,7 +72,7 @@ class Replay(Losses):
         self._by_pair = recording.width == owners[1] * d
 
     def _labels(self) -> list[list[str]]:
-        """What the columns of a file may be called, by pairs or by transitions."""
+        """The names that the columns of a file may have, by pairs or by transitions."""
         sk = self.skeleton
         pairs = [sk.pair_label(p) for p in range(sk.num_pairs)]
         transitions = [sk.transition_label(i) for i in range(sk.num_transitions)]

@@ -39,7 +39,30 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A loop-free MDP and, for each of its parts, what it was in the original (-1 for what was added)."""
+    """A loop-free MDP made by :func:`time_expand`, and what its parts were in the original.
+
+    Attributes
+    ----------
+    mdp
+        The loop-free MDP.
+    original
+        The number of steps H, states S and actions A of the original.
+    state
+        For each state, the original state; -1 for a start or an end that was added.
+    pair_step
+        For each pair, the step at which it is played, 0 to H - 1; -1 for what was added.
+    pair_action
+        For each pair, the original action; -1 for what was added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> stay_or_go = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> unrolled = am.time_expand(stay_or_go, steps=3)
+    >>> unrolled.mdp
+    MDP(4 steps, layers 1-2-2-2-1, 8 states, 1 to 2 actions, 12 pairs, 12 transitions)
+    """
 
     mdp: MDP
     original: tuple[int, int, int]
@@ -52,10 +75,18 @@ class Expansion:
     """(num_pairs,) the original action, or -1."""
 
     def losses(self, loss: ArrayLike) -> FloatArray:
-        """A loss over (s, a, s') or (h, s, a, s') of the original as a vector over transitions; 0 on what was added.
+        """Map a loss of the original to the transitions of the loop-free MDP.
 
-        With a last axis of d, for d losses at once, it becomes a matrix (num_transitions, d).  A shape that could be
-        read both ways is (h, s, a, s').
+        Parameters
+        ----------
+        loss
+            An array over (s, a, s'), or over (h, s, a, s') if it depends on the step. A last axis of length d holds d
+            losses at once. A shape that fits both is read as (h, s, a, s').
+
+        Returns
+        -------
+        numpy.ndarray
+            (num_transitions,), or (num_transitions, d); 0 for what was added.
         """
         sk = self.mdp.skeleton
         _, S, A = self.original
@@ -69,7 +100,18 @@ class Expansion:
         return out
 
     def policy(self, policy: ArrayLike) -> FloatArray:
-        """A policy over (s, a) or (h, s, a) of the original as a vector over pairs; 1 on what was added."""
+        """Map a policy of the original to the pairs of the loop-free MDP.
+
+        Parameters
+        ----------
+        policy
+            An array over (s, a), or over (h, s, a) if it depends on the step.
+
+        Returns
+        -------
+        numpy.ndarray
+            (num_pairs,); 1 for what was added.
+        """
         table = self._over_steps(policy, "policy", self.original[1:], several=False)
         state = self.state[self.mdp.skeleton.state_of_pair]
         real = self.pair_action != NOWHERE
@@ -95,18 +137,49 @@ def time_expand(
     steps: int,
     initial: int | ArrayLike = 0,
     state_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
 ) -> Expansion:
-    """The loop-free MDP of playing ``steps`` steps.
+    """Unroll a problem with loops into a loop-free MDP of a fixed number of steps.
 
-    ``transition`` is an array P[s, a, s'], or P[h, s, a, s'] where it depends on the step, or a list of one SciPy
-    sparse matrix P_a[s, s'] for each action.  An action whose row is zero is not available in that state; a state
-    with no action at all is terminal, and the episode waits there at no loss until the end.  ``initial`` is a
-    state or a distribution over states.  Named states become "name@h".
+    Parameters
+    ----------
+    transition
+        An array P[s, a, s'], or P[h, s, a, s'] if it depends on the step, or a list with one SciPy sparse matrix
+        P_a[s, s'] for each action. An action whose row is zero is not available in that state. A state without
+        actions is terminal: the episode waits there, at no loss.
+    steps
+        The number of steps of an episode.
+    initial
+        The first state, or a distribution over states.
+    state_names
+        Names of the original states; a state then becomes ``name@h``.
+    action_names
+        Names of the original actions. What was added, such as waiting in a terminal state, is called ``wait``.
+
+    Returns
+    -------
+    Expansion
+        The MDP, and what each of its parts was in the original.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit together, or if a row is not a distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> ring = np.roll(np.eye(3), 1, axis=1)[:, None]  # one action, which moves on
+    >>> am.time_expand(ring, steps=4).mdp
+    MDP(4 steps, layers 1-1-1-1-1, 5 states, 1 actions, 4 pairs, 4 transitions)
     """
     count = whole("steps", steps, 1)
     num_states, num_actions, tables = _steps(transition, count)
     if state_names is not None and len(state_names) != num_states:
         raise InputError("state_names", f"{len(state_names)} names", f"{num_states}")
+    if action_names is not None and len(action_names) != num_actions:
+        raise InputError("action_names", f"{len(action_names)} names", f"{num_actions}")
     start = _distribution(initial, num_states)
     levels = [np.flatnonzero(start)]
     columns, sources = [], []
@@ -124,7 +197,7 @@ def time_expand(
         offset += len(here)
     state, action, successor, probability = (np.concatenate(column) for column in zip(*columns, strict=True))
     table = Table([len(level) for level in levels], state, action, successor, probability)
-    return _expansion((count, num_states, num_actions), table, levels, sources, start, state_names)
+    return _expansion((count, num_states, num_actions), table, levels, sources, start, state_names, action_names)
 
 
 def _expansion(
@@ -134,6 +207,7 @@ def _expansion(
     sources: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
     start: FloatArray,
     names: Sequence[str] | None,
+    action_names: Sequence[str] | None,
 ) -> Expansion:
     """Close both ends of the table, and keep the books on what was added."""
     nothing = np.array([NOWHERE])
@@ -148,7 +222,8 @@ def _expansion(
         labels = labels and [*labels, "end"]
     pointers, probability = table.compress()
     pair_step, pair_action = (np.concatenate(column) for column in zip(*sources, strict=True))
-    skeleton = Skeleton(*pointers, labels)
+    actions = action_names and ["wait" if a == NOWHERE else action_names[a] for a in pair_action.tolist()]
+    skeleton = Skeleton(*pointers, labels, actions)
     return Expansion(MDP(skeleton, probability), original, np.concatenate(levels), pair_step, pair_action)
 
 

@@ -15,10 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import FloatArray, exact_floats, expect, floats, frozen, whole
 from advmdp.core.errors import InputError
+from advmdp.core.html import card
 from advmdp.core.streams import generator
+from advmdp.model.by_name import ByName
 from advmdp.model.kernels.evaluation import sample
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.naming import layered
+from advmdp.model.picture import layers_svg
 from advmdp.model.policy import broken_policy, policy_vector
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import (
@@ -36,7 +39,26 @@ from advmdp.model.tables import (
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """U = (x_0, a_0, x_1, ..., x_L) as numbers of states (L + 1), pairs (L) and transitions (L)."""
+    """The path of one episode, as numbers of states, pairs and transitions.
+
+    Attributes
+    ----------
+    states
+        The L + 1 states visited.
+    pairs
+        The L pairs (state, action).
+    transitions
+        The L transitions (state, action, next state).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    >>> path = mdp.sample(am.deterministic_policy(mdp.skeleton, [1]), np.random.default_rng(0))
+    >>> [mdp.skeleton.pair_label(p) for p in path.pairs]
+    ['home/walk']
+    """
 
     states: NDArray[np.int64]
     pairs: NDArray[np.int64]
@@ -44,17 +66,95 @@ class Trajectory:
 
     @classmethod
     def empty(cls, steps: int, *shape: int) -> "Trajectory":
-        """Memory for one trajectory, or for as many as the shape has."""
+        """Allocate one trajectory, or an array of them.
+
+        Parameters
+        ----------
+        steps
+            The number of steps, L.
+        shape
+            The shape of the array of trajectories; a single one by default.
+
+        Returns
+        -------
+        Trajectory
+            With undefined entries.
+        """
         return cls(*(np.empty((*shape, length), np.int64) for length in (steps + 1, steps, steps)))
+
+    @classmethod
+    def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
+        """Make the trajectory through these states by these actions.
+
+        Parameters
+        ----------
+        sk
+            The skeleton.
+        states
+            Names or numbers of x_0 to x_L.
+        actions
+            Names or numbers of a_0 to a_{L-1}.
+
+        Returns
+        -------
+        Trajectory
+            With the numbers of its states, pairs and transitions.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, a step is impossible, or the path does not lead from the start to the end.
+
+        Examples
+        --------
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+        >>> am.Trajectory.from_names(sk, ["home", "work"], ["walk"]).transitions
+        array([1])
+        """
+        taken = path_from_names(sk, states, actions)
+        if len(taken.transitions) < expect(Skeleton, sk, "skeleton").num_steps:
+            given = f"{len(taken.transitions)} steps, to {sk.state_label(int(taken.states[-1]))}"
+            raise InputError("trajectory", given, f"{sk.num_steps} steps, from the start to the end")
+        return taken
+
+
+def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> Trajectory:
+    """The way from the start through these states, which may stop before the end."""
+    if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
+        raise InputError(
+            "trajectory", f"states {states!r}, actions {actions!r}", "a list of states, one more than actions"
+        )
+    numbers = [sk.state(state) for state in states]
+    if numbers[0] != 0:
+        raise InputError("trajectory", f"a start in {sk.where_state(numbers[0])}", f"{sk.where_state(0)}")
+    pairs = [sk.pair(x, action) for x, action in zip(numbers, actions, strict=False)]
+    taken = [sk.transition(x, a, y) for x, a, y in zip(numbers, actions, numbers[1:], strict=False)]
+    return Trajectory(*(np.array(part, np.int64) for part in (numbers, pairs, taken)))
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class MDP:
-    """A skeleton with a transition function: ``transition[i]`` is P(x'|x, a), and each pair's row sums to one.
+    """A skeleton with its transition probabilities.
 
-    Rows that miss one by rounding (up to 1e-9) are normalised; by more is an error.
+    It is what the world knows. Learners see it only if their algorithm assumes known dynamics.
 
-    >>> MDP.random(layers=[1, 5, 5, 1], actions=4, seed=0)
+    Parameters
+    ----------
+    skeleton
+        Layers, actions and possible successors.
+    transition
+        ``P(x'|x, a)`` for each transition. The row of each pair sums to one; rounding up to 1e-9 is corrected.
+
+    Raises
+    ------
+    ModelError
+        If a probability is negative or a row does not sum to one.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.MDP.random(layers=[1, 5, 5, 1], actions=4, seed=0)
     MDP(3 steps, layers 1-5-5-1, 12 states, 4 actions, 44 pairs, 140 transitions)
     """
 
@@ -69,15 +169,32 @@ class MDP:
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """The skeleton and P as kernels read them."""
+        """Skeleton and probabilities in the form that the kernels read."""
         return Dynamics(self.skeleton, self.transition)
 
     @classmethod
     def dense(cls, transition: Sequence[ArrayLike], initial: ArrayLike | None = None) -> "MDP":
-        """From one array P_k of shape (|X_k|, |A_k|, |X_{k+1}|) for each step.
+        """Make an MDP from one array for each step.
 
-        Where the first layer has several states, ``initial`` is their distribution and a start is added; where the last
-        has several, an end is added.
+        Parameters
+        ----------
+        transition
+            For each step k an array P_k of shape (states of layer k, actions, states of layer k + 1).
+        initial
+            The distribution over the first layer, if it has several states; a start is then added. An end is added
+            after a last layer of several states.
+
+        Returns
+        -------
+        MDP
+            With every entry as a possible transition, zeros included.
+
+        Raises
+        ------
+        InputError
+            If shapes do not fit together.
+        ModelError
+            If a row is not a distribution.
         """
         if not isinstance(transition, Iterable):
             raise InputError("transition", f"{transition!r}", "one array for each step")
@@ -108,10 +225,35 @@ class MDP:
         probability: ArrayLike,
         initial: ArrayLike | None = None,
     ) -> "MDP":
-        """From one row per possible transition, in any order, as :meth:`Skeleton.sparse`, with its probability.
+        """Make an MDP from one row for each possible transition, in any order.
 
-        ``initial`` is the distribution over a first layer of several states, before which a start is added; an end is
-        added after a last layer of several.
+        Parameters
+        ----------
+        layers
+            The number of states in each layer; states are numbered through all layers.
+        state
+            The state that each transition leaves.
+        action
+            Its action; the actions of a state are 0, 1, 2, ...
+        successor
+            The state that it leads to.
+        probability
+            Its probability, given state and action.
+        initial
+            The distribution over the first layer, if it has several states; a start is then added. An end is added
+            after a last layer of several states.
+
+        Returns
+        -------
+        MDP
+            With the given transitions.
+
+        Raises
+        ------
+        InputError
+            If ``initial`` is missing or not needed.
+        ModelError
+            If a row is not a distribution.
         """
         table = Table.of(layers, state, action, successor, probability)
         if (start := _initial(initial, table.sizes[0])) is not None:
@@ -127,12 +269,30 @@ class MDP:
         steps: Iterable[tuple[Hashable, Hashable, Hashable, float]],
         initial: Mapping[Hashable, float] | None = None,
     ) -> "MDP":
-        """From named rows (state, action, next state, probability); layers follow from the steps themselves.
+        """Make an MDP from named steps; the layers follow from the steps.
 
-        The start is the state that no step leads to; where there are several, ``initial`` gives their distribution.
-        All ways to a state must be equally long: where they are not, :func:`advmdp.time_expand` makes them so.
+        Parameters
+        ----------
+        steps
+            Rows (state, action, next state, probability), in any order. All paths to a state must have the same length;
+            otherwise use :func:`advmdp.time_expand`.
+        initial
+            The distribution over the states that no step leads to, if there are several.
 
-        >>> MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+        Returns
+        -------
+        MDP
+            With the names of states and actions.
+
+        Raises
+        ------
+        ModelError
+            If a row is not a distribution, or if the steps do not form layers.
+
+        Examples
+        --------
+        >>> import advmdp as am
+        >>> am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
         MDP(1 steps, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
         """
         table, state_names, action_names = layered(steps, initial)
@@ -141,9 +301,21 @@ class MDP:
 
     @classmethod
     def from_gymnasium(cls, env: object, steps: int) -> "MDP":
-        """The world of ``steps`` steps of a Gymnasium environment with a tabular model, or of the one with that id.
+        """Make an MDP from a Gymnasium environment that has a tabular model.
 
-        Its rewards are left out; :func:`advmdp.integrations.gymnasium.tabular_model` gives them too, as losses.
+        Rewards are ignored. ``advmdp.integrations.gymnasium.tabular_model`` returns them too, as losses.
+
+        Parameters
+        ----------
+        env
+            The environment, or its id.
+        steps
+            The number of steps of an episode.
+
+        Returns
+        -------
+        MDP
+            The environment, unrolled in time.
         """
         from advmdp.model.gymnasium_tables import unrolled
 
@@ -158,11 +330,31 @@ class MDP:
         branching: int | None = None,
         concentration: float = 1.0,
     ) -> "MDP":
-        """Rows drawn from a symmetric Dirichlet distribution of the given concentration.
+        """Draw an MDP whose rows come from a symmetric Dirichlet distribution.
 
-        Without ``branching`` every state of the next layer is a possible successor.  With it each pair has that many
-        (or all, if the layer has fewer), one from each of as many equal stretches of the next layer, so that they are
-        distinct and spread out.  Layers of several states at either end get a start or an end.
+        Parameters
+        ----------
+        layers
+            The number of states in each layer. If the first or the last layer has several states, a start or an end
+            is added.
+        actions
+            The number of actions of every state.
+        seed
+            The same seed gives the same MDP.
+        branching
+            The number of possible successors of a pair; all states of the next layer by default.
+        concentration
+            The parameter of the Dirichlet distribution: small values make outcomes almost certain.
+
+        Returns
+        -------
+        MDP
+            The MDP drawn.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range.
         """
         sizes = checked_sizes(layers)
         count = whole("actions", actions, 1)
@@ -175,13 +367,44 @@ class MDP:
             skeleton = _branching_skeleton(sizes, count, whole("branching", branching, 1), world)
         return cls(skeleton, _dirichlet(skeleton, concentration, world))
 
-    def sample(self, policy: ArrayLike, rng: np.random.Generator) -> Trajectory:
-        """One episode of Algorithm 1 under ``policy``; takes 2 L uniform numbers from ``rng``."""
+    def sample(self, policy: ByName, rng: np.random.Generator) -> Trajectory:
+        """Draw one episode.
+
+        Parameters
+        ----------
+        policy
+            Probabilities of actions, one for each pair.
+        rng
+            The generator; 2 L uniform numbers are taken from it.
+
+        Returns
+        -------
+        Trajectory
+            States, pairs and transitions of the episode.
+        """
         expect(np.random.Generator, rng, "rng")
         return self.sample_from(policy_vector(self.skeleton, policy), rng.random(2 * self.skeleton.num_steps))
 
     def sample_from(self, policy: FloatArray, uniforms: FloatArray) -> Trajectory:
-        """The episode that these 2 L uniform numbers give; the policy is an array that has been checked."""
+        """Make the episode that given uniform numbers determine.
+
+        Parameters
+        ----------
+        policy
+            A checked policy.
+        uniforms
+            2 L numbers in [0, 1).
+
+        Returns
+        -------
+        Trajectory
+            States, pairs and transitions of the episode.
+
+        Raises
+        ------
+        InputError
+            If ``policy`` is not a policy.
+        """
         sk, out = self.skeleton, Trajectory.empty(self.skeleton.num_steps)
         bad = sample(self.dynamics, policy, uniforms, out.states, out.pairs, out.transitions)
         if bad >= 0:
@@ -202,6 +425,10 @@ class MDP:
 
     def __repr__(self) -> str:
         return repr(self.skeleton).replace("Skeleton", "MDP", 1)
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        return card("MDP", self.skeleton._sizes(), layers_svg(self.skeleton, self.transition))
 
 
 def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:

@@ -1,10 +1,12 @@
 """From named steps to layers: what an engineer has on paper, as a table of numbered states.
 
-A step is a row (state, action, next state, probability) with any hashable labels.  The layer of a state is the number
-of steps from the start, which must be the same on every way; all ways must end after equally many steps.
+A step is a row (state, action, next state, probability), or one without the probability, with any hashable labels.  The
+layer of a state is the number of steps from the start, which must be the same on every way; all ways must end after
+equally many steps.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +14,18 @@ from advmdp.core.arrays import floats
 from advmdp.core.errors import InputError, ModelError
 from advmdp.model.tables import TOLERANCE, Table
 
-Step = tuple[Hashable, Hashable, Hashable, float]
-
+FIELDS = ("state", "action", "next state", "probability")
 Following = dict[Hashable, dict[Hashable, dict[Hashable, float]]]
 
 
 def layered(
-    steps: Iterable[Step], initial: Mapping[Hashable, float] | None
+    steps: Iterable[Any], initial: Mapping[Hashable, float] | None, probabilities: bool = True
 ) -> tuple[Table, tuple[str, ...], tuple[str, ...]]:
-    """The table of the steps with a single start and end, and the names of its states and of its pairs' actions."""
-    following = _read(steps)
+    """The table of the steps with a single start and end, and the names of its states and of its pairs' actions.
+
+    Rows without ``probabilities`` count as certain; whoever takes only the structure does not see it.
+    """
+    following = _read(steps, FIELDS if probabilities else FIELDS[:3])
     layers = _layers(following, _first(following, initial))
     taken = {state for layer in layers for state in layer}
     if initial is not None and len(layers[0]) > 1:
@@ -35,25 +39,28 @@ def layered(
     return _numbered(following, layers)
 
 
-def _read(steps: Iterable[Step]) -> Following:
+def _read(steps: Iterable[Any], fields: tuple[str, ...]) -> Following:
     """state -> action -> next state -> probability."""
     following: Following = {}
-    row = 0
+    row, expected = 0, f"({', '.join(fields)})"
     try:
-        for state, action, successor, probability in steps:
+        for found in steps:
+            step = () if isinstance(found, str) else tuple(found)
+            if len(step) != len(fields):
+                raise InputError(f"row {row} of the steps", f"{found!r}", expected)
+            state, action, successor, probability = (*step, 1.0)[:4]
             outcomes = following.setdefault(state, {}).setdefault(action, {})
             if successor in outcomes:
                 given = f"{state!r}, {action!r} -> {successor!r} for a second time"
                 raise ModelError("distinct successors", f"row {row} of the steps", given, "each outcome once")
             outcomes[successor] = float(probability)
             row += 1
-    except ModelError:
+    except InputError:
         raise
     except (TypeError, ValueError) as error:
-        expected = "(state, action, next state, probability)"
         raise InputError(f"row {row} of the steps", f"no such row ({error})", expected) from None
     if not following:
-        raise InputError("steps", "none", "at least one row (state, action, next state, probability)")
+        raise InputError("steps", "none", f"at least one row {expected}")
     return following
 
 

@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, exact_floats, expect, floats
+from advmdp.core.arrays import FloatArray, exact_floats, expect
 from advmdp.core.errors import InputError
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.evaluation import occupy, respond, value_policy
 from advmdp.model.mdp import MDP
 from advmdp.model.policy import broken_policy, policy_vector
@@ -36,26 +37,86 @@ LARGEST_MASS = 1e290
 
 
 class Values(NamedTuple):
-    """The expected loss from here to the end: V(x) over states and Q(x, a) over pairs."""
+    """Expected losses from here to the end of the episode, as :func:`policy_values` returns them.
+
+    Attributes
+    ----------
+    state
+        V(x) for each state.
+    pair
+        Q(x, a) for each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 2, 1], actions=2, seed=0)
+    >>> values = am.policy_values(mdp, am.uniform_policy(mdp.skeleton), np.ones(mdp.skeleton.num_transitions))
+    >>> values.state
+    array([2., 1., 1., 0.])
+    """
 
     state: FloatArray
     pair: FloatArray
 
 
 class Residuals(NamedTuple):
-    """By how much q misses equation (1), per layer, and equation (2), per state (0 at the start and the end)."""
+    """Violations of the flow equations, as :func:`flow_residuals` returns them.
+
+    Attributes
+    ----------
+    layer
+        For each layer, its total probability minus one: equation (1) of the paper.
+    state
+        For each state, outflow minus inflow: equation (2); 0 at the start and the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.dense([1, 2, 1], actions=1)
+    >>> am.flow_residuals(sk, np.array([0.5, 0.25, 0.5, 0.5])).largest
+    0.25
+    """
 
     layer: FloatArray
     state: FloatArray
 
     @property
     def largest(self) -> float:
-        """The largest of all in absolute value."""
+        """The largest violation, in absolute value."""
         return float(max(np.abs(self.layer).max(), np.abs(self.state).max()))
 
 
-def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> FloatArray:
-    """q^{P, pi} as a vector over transitions; ``out``, where given, is filled and returned."""
+def occupancy(mdp: MDP, policy: ByName, out: FloatArray | None = None) -> FloatArray:
+    """Compute the occupancy measure of a policy: the probability of each transition in an episode.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    policy
+        One probability for each pair.
+    out
+        An array to fill, over transitions; a new one by default.
+
+    Returns
+    -------
+    numpy.ndarray
+        q(x, a, x') for each transition. Each layer sums to one.
+
+    Raises
+    ------
+    InputError
+        If ``policy`` is not a policy, or if ``out`` does not fit.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    >>> am.occupancy(mdp, [0.25, 0.75])
+    array([0.25, 0.75])
+    """
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
     q = np.empty(sk.num_transitions) if out is None else _writable(out, sk.num_transitions)
@@ -67,18 +128,82 @@ def occupancy(mdp: MDP, policy: ArrayLike, out: FloatArray | None = None) -> Flo
 
 
 def policy_of(sk: Skeleton, q: ArrayLike) -> FloatArray:
-    """pi^q(a|x) = q(x, a) / q(x); uniform in states that q never visits, where any policy would do."""
+    """Compute the policy of an occupancy measure: ``pi(a|x) = q(x, a) / q(x)``.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        An occupancy measure, over transitions.
+
+    Returns
+    -------
+    numpy.ndarray
+        One probability for each pair; uniform in states that q does not visit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> policy = am.uniform_policy(mdp.skeleton)
+    >>> np.allclose(am.policy_of(mdp.skeleton, am.occupancy(mdp, policy)), policy)
+    True
+    """
     pairs = np.add.reduceat(_measure(sk, q), sk.transition_ptr[:-1])
     return _shares(pairs, sk.pair_ptr[:-1])
 
 
 def transition_of(sk: Skeleton, q: ArrayLike) -> FloatArray:
-    """P^q(x'|x, a) = q(x, a, x') / q(x, a); uniform over the possible successors of pairs that q never visits."""
+    """Compute the transition probabilities of an occupancy measure: ``P(x'|x, a) = q(x, a, x') / q(x, a)``.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        An occupancy measure, over transitions.
+
+    Returns
+    -------
+    numpy.ndarray
+        One probability for each transition; uniform for pairs that q does not visit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> q = am.occupancy(mdp, am.uniform_policy(mdp.skeleton))
+    >>> np.allclose(am.transition_of(mdp.skeleton, q), mdp.transition)
+    True
+    """
     return _shares(_measure(sk, q), sk.transition_ptr)
 
 
 def flow_residuals(sk: Skeleton, q: ArrayLike) -> Residuals:
-    """How far q is from being an occupancy measure: zero, up to rounding, exactly for q^{P, pi} of some P and pi."""
+    """Measure how far a vector is from being an occupancy measure.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        A vector over transitions.
+
+    Returns
+    -------
+    Residuals
+        Zero, up to rounding, exactly for occupancy measures.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 3, 1], actions=2, seed=0)
+    >>> am.flow_residuals(mdp.skeleton, am.occupancy(mdp, am.uniform_policy(mdp.skeleton))).largest < 1e-12
+    True
+    """
     measure = _measure(sk, q)
     layer = np.add.reduceat(measure, sk.layer_transition_ptr[:-1]) - 1.0
     leaving = np.add.reduceat(measure, sk.transition_ptr[sk.pair_ptr[:-2]])
@@ -88,10 +213,39 @@ def flow_residuals(sk: Skeleton, q: ArrayLike) -> Residuals:
     return Residuals(layer, state)
 
 
-def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
-    """E[l(x_k, a_k, x_{k+1})] for each step k: (L,) for a loss over transitions, (L, d) for d losses at once."""
+def expected_losses(sk: Skeleton, q: ArrayLike, loss: ByName) -> FloatArray:
+    """Compute the expected loss of each step.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        An occupancy measure, over transitions.
+    loss
+        A loss over transitions, (n,), or d of them at once, (n, d).
+
+    Returns
+    -------
+    numpy.ndarray
+        (L,), or (L, d). The sum over steps is the total expected loss.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 2, 1], actions=2, seed=0)
+    >>> q = am.occupancy(mdp, am.uniform_policy(mdp.skeleton))
+    >>> am.expected_losses(mdp.skeleton, q, np.full(mdp.skeleton.num_transitions, 0.5))
+    array([0.5, 0.5])
+    """
     measure = _measure(sk, q)
-    losses = floats(loss, "loss")
+    losses = loss_vector(sk, loss)
     if losses.ndim not in (1, 2) or len(losses) != sk.num_transitions:
         raise InputError("loss", f"shape {losses.shape}", f"({sk.num_transitions},) or ({sk.num_transitions}, d)")
     if not np.isfinite(losses).all():
@@ -101,11 +255,38 @@ def expected_losses(sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
     return np.add.reduceat(weighted, sk.layer_transition_ptr[:-1], axis=0)
 
 
-def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
-    """V and Q of a policy under one loss, by backward induction; ``state[0]`` is its total expected loss."""
+def policy_values(mdp: MDP, policy: ByName, loss: ByName) -> Values:
+    """Compute the values of a policy for one loss, by backward induction.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    policy
+        One probability for each pair.
+    loss
+        A loss over transitions.
+
+    Returns
+    -------
+    Values
+        ``state[0]`` is the total expected loss of the policy.
+
+    Raises
+    ------
+    InputError
+        If ``policy`` is not a policy, or if values become infinite.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    >>> am.policy_values(mdp, [0.5, 0.5], [0.2, 0.4]).pair
+    array([0.2, 0.4])
+    """
     sk = expect(MDP, mdp, "mdp").skeleton
     pi = policy_vector(sk, policy)
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     values = Values(np.empty(sk.num_states), np.empty(sk.num_pairs))
     x, p = value_policy(mdp.dynamics, losses, pi, *values)
     if p >= 0:
@@ -115,13 +296,39 @@ def policy_values(mdp: MDP, policy: ArrayLike, loss: ArrayLike) -> Values:
     return values
 
 
-def best_response(mdp: MDP, loss: ArrayLike) -> tuple[FloatArray, float]:
-    """A policy of least total expected loss for one loss, and that loss.  Ties go to the first action.
+def best_response(mdp: MDP, loss: ByName) -> tuple[FloatArray, float]:
+    """Find the best policy for one loss, by backward induction.
 
-    Any loss whose values stay finite will do, so the sum of many episodes gives the best fixed policy in hindsight.
+    The sum of the losses of many episodes gives the best fixed policy in hindsight.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    loss
+        Finite numbers over transitions; they need not lie in [0, 1].
+
+    Returns
+    -------
+    policy : numpy.ndarray
+        A deterministic policy of least total expected loss. Ties go to the first action.
+    value : float
+        Its total expected loss.
+
+    Raises
+    ------
+    InputError
+        If values become infinite.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
+    >>> am.best_response(mdp, [0.25, 0.5])
+    (array([1., 0.]), 0.25)
     """
     sk = expect(MDP, mdp, "mdp").skeleton
-    losses = exact_floats(loss, "loss", (sk.num_transitions,))
+    losses = exact_floats(loss_vector(sk, loss), "loss", (sk.num_transitions,))
     policy = np.empty(sk.num_pairs)
     values = np.empty(sk.num_states)
     p = respond(mdp.dynamics, losses, policy, values)

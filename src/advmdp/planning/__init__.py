@@ -1,1 +1,1 @@
-"""Planning in known and uncertain worlds: optimism over confidence sets, and the best fixed policy in hindsight."""
+"""Planning with known and uncertain dynamics: optimism over confidence sets, and the best policy in hindsight."""

@@ -1,19 +1,19 @@
 """The best fixed policy against losses that react linearly to occupancy measures: a quadratic problem, with a bound.
 
-Say the loss of an episode is a + B x, with x(x, a) the visits of the pairs in the episode before.  A fixed policy is
-its own past, so over a game it pays F(x) = <a, x> + <x, B x> with the a and B of the whole game, over the visits x of
-all policies (the polytope Delta(M)).
+Let the loss of an episode be a + B x, with x(x, a) the visits of the pairs in the previous episode.  A fixed policy
+always reacts to itself, so over a game it pays F(x) = <a, x> + <x, B x>, with the a and B of the whole game.  We
+minimise F over the visits x of all policies (the polytope Delta(M)).
 
-The bound.  Let mu be the least shift that makes H + mu I positive semidefinite on the directions within Delta(M), with
-H = B + B^T, and u the most visits that each pair can get.  Since 0 <= x <= u,
+The bound.  Let mu be the smallest shift that makes H + mu I positive semidefinite on the directions within Delta(M),
+with H = B + B^T, and u the largest possible number of visits of each pair.  Since 0 <= x <= u,
 
     G(x) = F(x) + mu / 2 * sum_i x_i (x_i - u_i)   <=   F(x)
 
-and G is convex on Delta(M).  A line below G at its least point, minimised by backward induction, is below every F(x).
-Where F itself is convex, mu is 0 and the bound is exact up to the gap that is asked for.
+and G is convex on Delta(M).  The tangent of G at its minimum, minimised by backward induction, is a lower bound on
+every F(x).  If F itself is convex, mu is 0 and the bound is exact up to the requested gap.
 
 The policy.  The Frank-Wolfe method on F from several starting points, with exact line searches.  It ends at points
-from which no straight way leads down.  Where F is not convex, a better one may exist; the bound says how much better.
+without a feasible descent direction.  If F is not convex, a better policy may exist; the bound limits how much better.
 """
 
 import numpy as np
@@ -28,11 +28,11 @@ from advmdp.planning.hindsight.tasks import MOST_PAIRS
 STEPS = 500
 GAP = 1e-10
 STRAIGHT = 1e-12
-"""A reaction that is smaller than this, relative to the losses, is none."""
+"""A reaction smaller than this, relative to the losses, is ignored."""
 
 
 def best_of_quadratic(mdp: MDP, a: FloatArray, B: FloatArray, starts: list[FloatArray]) -> tuple[FloatArray, float]:
-    """The best policy found for <a, x> + <x, B x>, from the policies ``starts``, and a bound that holds for all."""
+    """The best policy found for <a, x> + <x, B x>, starting from ``starts``, and a lower bound for all policies."""
     pairs, polytope = mdp.skeleton.num_pairs, Polytope(mdp)
     if pairs > MOST_PAIRS:
         raise InputError("linear_reaction", f"a matrix over {pairs:,} pairs", f"at most {MOST_PAIRS:,} pairs, or None")
@@ -75,7 +75,7 @@ def _directions(polytope: Polytope) -> FloatArray:
 
 
 def _descended(polytope: Polytope, a: FloatArray, H: FloatArray, x: FloatArray) -> FloatArray:
-    """Frank and Wolfe's method with exact line searches."""
+    """The Frank-Wolfe method with exact line searches."""
     for _ in range(STEPS):
         slope = a + H @ x
         vertex, least = polytope.best(slope)

@@ -1,24 +1,24 @@
-"""The best fixed policy against :class:`advmdp.losses.Adaptive`: dynamic programming, with a proof.
+"""The best fixed policy against :class:`advmdp.losses.Adaptive`: dynamic programming, with a proven lower bound.
 
-A fixed policy pi is its own past: from the second episode on the mean loss of a pair is m = alpha + s pi(a|x), with
-alpha = (1 - s) base(x, a) and s the strength, whatever the memory.  With N = T - 1 such episodes and the noise that
-the game draws, a pair costs in all
+Losses react to a fixed policy pi in the same way in every episode but the first.  Whatever the memory, the mean loss of
+a pair is then m = alpha + s pi(a|x), with alpha = (1 - s) base(x, a) and s the strength.  With N = T - 1 such episodes
+and the noise of the game, the total cost of a pair is
 
-    c(pi) = first + N m + W min(m, 1 - m),        W = sum over t of noise (2 u_t - 1), on the mean over successors,
+    c(pi) = first + N m + W min(m, 1 - m),        W = sum over t of noise (2 u_t - 1), averaged over successors,
 
 where ``first`` is its loss in the first episode.  This depends on the policy in the same state only, so the state
 problems decouple, and backward induction solves them from the last layer to the first:
 
     V(x) = min over distributions pi of  sum_a  phi_a(pi_a),      phi_a(p) = p (c_a(p) + sum_{x'} P(x'|x, a) V(x')).
 
-Each phi_a is two convex parabolas, one for m <= 1/2 and one for m >= 1/2.  Where they meet, the noise may leave a
+Each phi_a consists of two convex parabolas, for m <= 1/2 and for m >= 1/2.  Where they meet, the noise may cause a
 concave kink (W > 0).  The dual
 
     max over lambda of  lambda + sum_a  min over p in [0, 1] of  phi_a(p) - lambda p
 
-is a lower bound on V(x) for every lambda, and equals V(x) where no kink is in the way.  Since P >= 0, lower bounds of
-the next layer give lower bounds of this one: V(x_0) is below what any fixed policy pays.  The policy itself is found by
-choosing a parabola for each action near the dual's answer, which leaves a convex problem.
+is a lower bound on V(x) for every lambda, and equals V(x) unless a kink interferes.  Since P >= 0, lower bounds for the
+next layer give lower bounds for this one, so V(x_0) is a lower bound on what any fixed policy pays.  To find the policy
+itself, we choose a parabola for each action near the dual's solution, which leaves a convex problem.
 """
 
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ from advmdp.losses import Adaptive
 from advmdp.model.mdp import MDP
 
 HALVINGS = 200
-"""More than enough for an interval of floats to become two neighbours."""
+"""More than enough bisections to reduce an interval to two neighbouring floats."""
 CLOSE = 1e-14
-"""A gap so small, relative to the value, is rounding."""
+"""A smaller gap, relative to the value, is rounding error."""
 STRAIGHT = 1e-200
-"""What bends less is a line."""
+"""A parabola with less curvature counts as a line."""
 
 
 def best_against_adaptive(mdp: MDP, losses: Adaptive, episodes: int) -> tuple[FloatArray, float]:
@@ -63,7 +63,7 @@ class _Parabolas:
     kink: FloatArray
 
     def some(self, pairs: slice, later: FloatArray) -> "_Parabolas":
-        """Those of some pairs, with what their successors cost."""
+        """The parabolas of some pairs, with the cost of their successors added."""
         return _Parabolas(self.bend[:, pairs], self.slope[:, pairs] + later, self.kink[pairs])
 
     def at(self, p: FloatArray) -> FloatArray:
@@ -71,7 +71,7 @@ class _Parabolas:
         return (self.bend[side] * p + self.slope[side]) * p
 
     def least(self, price: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The p in [low, high] of least phi(p) - price p; the smaller where two are equal."""
+        """The p in [low, high] that minimises phi(p) - price p; the smaller p in a tie."""
         spans = (low, np.minimum(high, self.kink)), (np.maximum(low, self.kink), high)
         found = [_vertex(self.bend[i], self.slope[i] - price, *spans[i]) for i in (0, 1)]
         worth = [np.where(spans[i][0] <= spans[i][1], self.at(found[i]) - price * found[i], np.inf) for i in (0, 1)]
@@ -79,7 +79,7 @@ class _Parabolas:
 
 
 def _vertex(bend: FloatArray, slope: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Where bend p^2 + slope p is least on [low, high]."""
+    """The minimiser of bend p^2 + slope p on [low, high]."""
     straight = bend <= STRAIGHT
     inner = -slope / np.where(straight, 1.0, 2.0 * bend)
     at = np.where(straight, np.where(slope < 0.0, high, low), inner)
@@ -96,7 +96,7 @@ def _of_all_pairs(mdp: MDP, losses: Adaptive, episodes: int) -> _Parabolas:
     first, noise = mean(losses.at(0)), mean(losses.noise_sums(1, episodes))
     alpha = (1.0 - s) * losses.base.ravel()[starts]  # one base for each pair
     low, high = later + noise, later - noise  # the weight of m below and above a half
-    bend = np.maximum(s * np.array([low, high]), 0.0)  # |noise| <= later, but for rounding
+    bend = np.maximum(s * np.array([low, high]), 0.0)  # |noise| <= later up to rounding
     slope = np.array([first + low * alpha, first + noise + high * alpha])
     middle = 0.5 - alpha
     kink = np.where(middle >= 0.0, 1.0, 0.0) if s == 0.0 else np.clip(middle, 0.0, s) / s
@@ -111,7 +111,7 @@ class _Layer:
         self.sizes = np.diff(np.append(first, len(phi.kink)))
 
     def sums(self, over_pairs: FloatArray) -> FloatArray:
-        """By state."""
+        """Sums by state."""
         return np.add.reduceat(over_pairs, self.first)
 
     def solved(self) -> tuple[FloatArray, FloatArray]:
@@ -122,15 +122,15 @@ class _Layer:
         best, cost = mixed, self.sums(self.phi.at(mixed))
         place = np.arange(len(mixed)) - np.repeat(self.first, self.sizes)
         for near in (below, mixed, above):
-            left = near <= self.phi.kink  # which of its two parabolas each action is to stay on
-            for flipped in range(-1, int(self.sizes.max())):  # as it is, and then another choice for one action
+            left = near <= self.phi.kink  # the parabola that each action must stay on
+            for flipped in range(-1, int(self.sizes.max())):  # first this choice, then with one action flipped
                 if (cost <= lower + CLOSE * np.abs(lower)).all():
                     return best, lower
                 best, cost = self._better(best, cost, left ^ (place == flipped))
         return best, lower
 
     def _better(self, best: FloatArray, cost: FloatArray, left: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-        """The best known, or what is best with each action on the left or the right of its kink."""
+        """The better of ``best`` and the optimum with each action confined to the given side of its kink."""
         low, high = np.where(left, 0.0, self.phi.kink), np.where(left, self.phi.kink, 1.0)
         tried = self._mixed(*self._search(low, high)[:2])
         paid = self.sums(self.phi.at(tried))
@@ -138,7 +138,7 @@ class _Layer:
         return np.where(np.repeat(better, self.sizes), tried, best), np.where(better, paid, cost)
 
     def _search(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The answers at two prices, one with a sum of at most 1 and one of at least 1, and the dual's value."""
+        """The minimisers at two prices, whose sums are at most and at least 1, and the value of the dual."""
         phi = self.phi
         ends = np.concatenate([phi.slope, phi.slope + 2.0 * phi.bend])  # no derivative of phi is beyond these
         cheap = np.minimum.reduceat(ends.min(axis=0), self.first) - 1.0

@@ -1,4 +1,4 @@
-"""Curves of an experiment over its episodes, with their bands over seeds; and radii of a learner as it stands."""
+"""Curves of an experiment over its episodes, with bands over seeds, and the current radii of a learner."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 Scale = Literal["linear", "log"]
 PALETTE = ("#0060b0", "#c04a00", "#00785a", "#a8458a", "#7a6200", "#0f7f99", "#b3263a", "#55565a")
-"""Told apart by most colour-blind people, and at least 4.5 to 1 on white."""
+"""Colours that most colour-blind people can tell apart, with a contrast of at least 4.5 to 1 on white."""
 DASHES = ("-", "--", ":", "-.")
-"""Beyond eight learners."""
+"""One more style for every eight learners."""
 BEST = 3
-"""So many of the best learners a picture must tell apart."""
+"""How many of the best learners a zoomed picture must tell apart."""
 AHEAD = 12.0
-"""The third best is left out if it is so many times as far from the best as the second: they would look the same."""
+"""The third best is left out if it is this many times as far from the best as the second, which would hide the gap
+between those two."""
 
 
 @runtime_checkable
 class Results(Protocol):
-    """What is drawn: the curves of an experiment, as :class:`advmdp.Results` has them."""
+    """The curves of an experiment to draw; :class:`advmdp.Results` implements this protocol."""
 
     every_label: list[str]
 
@@ -60,11 +61,35 @@ def paid(
     zoom: bool = True,
     level: float = 0.95,
 ) -> "Axes":
-    """What each learner paid, in the units of the problem, with its band over seeds.
+    """Plot what each learner paid, in the units of the problem, with bands over seeds.
 
-    The curves are what was paid above the learner that paid least in the end, seed by seed: a learner whose curve falls
-    is catching up. With ``each`` they are what an episode cost on average so far. With ``zoom`` the axis ends
-    above the best two or three, and the legend says of the others what they paid.
+    By default curves show what was paid above the learner that paid least in the end, seed by seed: a falling curve is
+    catching up.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    each
+        Whether to plot the average cost of an episode so far instead.
+    zoom
+        Whether the axis ends above the best two or three learners; the legend then says what the others paid.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.paid(am.Results.of_games({"at random": [game]}))
     """
     axes = bare_axes(ax, "linear", "", one_setting(results))
     lines = results.paid(level, each=True) if each else results.above(level)
@@ -75,7 +100,7 @@ def paid(
         _curve(axes, lines.filter(label=label), colour, dash, f"{_said(label)}{off if not each else ''}")
     if ends:
         unit = results.curves["unit"][0]
-        least = f"{unit}, paid above {_said(lines['best'][0])}" if not each else f"{unit} paid an episode, so far"
+        least = f"{unit}, paid above {_said(lines['best'][0])}" if not each else f"{unit} paid per episode so far"
         axes.set_ylabel(least)
     if zoom and ends:
         axes.set_ylim(*zoomed(lines, few))
@@ -84,7 +109,7 @@ def paid(
 
 
 def nearest(ends: Mapping[str, float]) -> list[str]:
-    """The learners that ended lowest, which a picture must tell apart: three, or two that are far ahead."""
+    """The learners that ended lowest, which a picture must tell apart: three, or two if they are far ahead."""
     best = sorted(ends, key=lambda label: ends[label])[:BEST]
     if len(best) == BEST and 0.0 < AHEAD * (ends[best[1]] - ends[best[0]]) < ends[best[2]] - ends[best[0]]:
         return best[:2]
@@ -92,9 +117,9 @@ def nearest(ends: Mapping[str, float]) -> list[str]:
 
 
 def zoomed(lines: pl.DataFrame, labels: Sequence[str]) -> tuple[float, float]:
-    """The least and the most that an axis must show of these learners, with a margin.
+    """The range of an axis that shows these learners, with a margin.
 
-    The first quarter of the episodes does not count: there means over episodes are far from where they end.
+    The first quarter of the episodes does not count: early means over episodes are far from their final values.
     """
     last = lines["episode"].max()
     part = lines.filter(pl.col("label").is_in(labels), pl.col("episode") * 4 >= last)
@@ -113,15 +138,37 @@ def regret(
     slope: bool = True,
     bound: bool | None = None,
 ) -> "Axes":
-    """Mean regret of each learner with its band over seeds.
+    """Plot the mean regret of each learner, with bands over seeds.
 
-    Regret is what a learner paid above the best fixed policy on the losses that it met.
-    Where losses react to the player, these are other losses for each learner: compare learners by :func:`paid`.
+    Regret is what a learner paid above the best fixed policy on the losses that it met. If the losses react, each
+    learner met other losses: compare learners by :func:`paid` then.
 
-    ``slope`` adds a curve that grows as sqrt(T) and ends where the best learner with a regret above 0 does: on
-    logarithmic axes it is a line, and what is flatter learns faster.  ``bound`` adds what the learners guarantee, where
-    they do: the paper's is for the horizon only, hence a point.  It is far above what happens, so unless asked for it
-    is left to logarithmic axes.
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    scale
+        "linear" or "log".
+    level
+        The level of the bands.
+    slope
+        Whether to add a guide that grows like sqrt(T).
+    bound
+        Whether to add the learners' bounds; by default on logarithmic axes only.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.Uniform(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.regret(am.Results.of_games({"at random": [game]}))
     """
     axes = bare_axes(ax, scale, "regret", one_setting(results))
     lines = results.regret(level)
@@ -136,7 +183,32 @@ def regret(
 
 
 def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear", level: float = 0.95) -> "Axes":
-    """R^APP (dashed) and R^ON (solid), which sum to the regret; of learners that know the dynamics, R^APP is 0."""
+    """Plot the two parts of the regret: R^APP dashed, for unknown dynamics, and R^ON solid, for unknown losses.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    scale
+        "linear" or "log".
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.parts(am.Results.of_games({"UC-O-REPS": [game]}))
+    """
     axes = bare_axes(ax, scale, "part of the regret", one_setting(results))
     for name, column, dash in (("$R^{ON}$", "regret_online", "-"), ("$R^{APP}$", "regret_approximation", "--")):
         lines = results.regret(level, of=column)
@@ -147,7 +219,30 @@ def parts(results: Results, ax: "Axes | None" = None, *, scale: Scale = "linear"
 
 
 def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-    """How many epochs have begun, over episodes on a logarithmic axis; learners without epochs are left out."""
+    """Plot the number of epochs over the episodes; learners without epochs are left out.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.epochs(am.Results.of_games({"UC-O-REPS": [game]}))
+    """
     axes = bare_axes(ax, "linear", "epochs begun", one_setting(results))
     axes.set_xscale("log")
     lines = results.regret(level, of="epochs")
@@ -160,9 +255,31 @@ def epochs(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -
 
 
 def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-    """The mean radius of the confidence sets, over episodes on a logarithmic axis; learners without are left out.
+    """Plot the mean radius of the confidence sets over the episodes; learners without sets are left out.
 
-    Pairs count alike, those that are hardly ever visited too.  From 2 on, the grey line, a radius says nothing.
+    All pairs count equally. From 2 on, the grey line, a radius means no constraint.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    level
+        The level of the bands.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> learner = am.UCOREPS(mdp.skeleton, horizon=100)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), learner, episodes=100)
+    >>> axes = am.plot.radii(am.Results.of_games({"UC-O-REPS": [game]}))
     """
     axes = bare_axes(ax, "linear", "mean radius", one_setting(results))
     axes.set_xscale("log")
@@ -177,15 +294,36 @@ def radii(results: Results, ax: "Axes | None" = None, *, level: float = 0.95) ->
 
 
 def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
-    """The radii of this epoch's confidence sets of a learner, pair by pair, layer beside layer.
+    """Plot the radius of the confidence set of each pair, layer by layer, for a learner as it is now.
 
-    Of a box it is the L1 radius that its widths allow at most, half of them summed.  From 2 on, the grey line, a
-    radius says nothing.
+    For a box it is half the sum of the widths. From 2 on, the grey line, a radius means no constraint.
+
+    Parameters
+    ----------
+    learner
+        A learner with confidence sets.
+    ax
+        The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If the learner has no confidence sets.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> axes = am.plot.pair_radii(am.UCOREPS(am.Skeleton.dense([1, 3, 1], actions=2), horizon=100))
     """
     expect(Learner, learner, "learner")  # type: ignore[type-abstract]
     row_set, sk = learner.row_set, learner.skeleton
     if row_set is None:
-        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "one like UCOREPS")
+        raise InputError("learner", f"{type(learner).__name__}, which has no confidence sets", "a learner like UCOREPS")
     axes = bare_axes(ax, "linear", "radius", f"after {learner.episode:,} episodes")
     layer = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
     place = np.arange(sk.num_pairs) - sk.layer_pair_ptr[layer]
@@ -197,18 +335,18 @@ def pair_radii(learner: Learner, ax: "Axes | None" = None) -> "Axes":
 
 
 def one_setting(results: Results) -> str:
-    """The setting, which must be the only one, in words."""
+    """The only setting in words; raises if there are several."""
     settings = expect(Results, results, "results").settings  # type: ignore[type-abstract]
     if len(settings) != 1:
         some = "; ".join(f"world={w!r}, losses={x!r}, horizon={T}" for w, x, T in settings.head(3).iter_rows())
-        hint = f"one: results.only(world=..., losses=..., horizon=...), such as {some}"
+        hint = f"one setting: results.only(world=..., losses=..., horizon=...), such as {some}"
         raise InputError("results", f"{len(settings)} settings", hint)
     world, losses, horizon = settings.row(0)
     return f"{world}{'' if losses == 'own' else f' world, {losses} losses'}, {horizon:,} episodes"
 
 
 def bare_axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
-    """Bare axes, with what they show written on them."""
+    """Empty axes with labels and a title."""
     with optional:
         import matplotlib.pyplot as plt
 
@@ -224,14 +362,14 @@ def bare_axes(ax: "Axes | None", scale: Scale, what: str, title: str) -> "Axes":
 
 
 def _styles(results: Results) -> list[tuple[str, str, str]]:
-    """Label, colour and dash of each learner: the same whichever of them are shown."""
+    """Label, colour and dash of each learner, independent of which learners are shown."""
     every = {label: i for i, label in enumerate(results.every_label)}
     count = len(PALETTE)
     return [(a, PALETTE[every[a] % count], DASHES[every[a] // count % len(DASHES)]) for a in results.labels]
 
 
 def _said(label: str) -> str:
-    """As a legend takes it: matplotlib reads mathematics between dollars, and hides what begins with an underscore."""
+    """Escape a label: matplotlib reads mathematics between dollars, and hides labels that begin with an underscore."""
     plain = label.replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain
 
@@ -245,7 +383,7 @@ def _curve(axes: "Axes", line: pl.DataFrame, colour: str, dash: str, label: str)
 
 
 def _slope(axes: "Axes", lines: pl.DataFrame) -> None:
-    """c sqrt(T), ending where the lowest curve above 0 does: the worst learner says nothing about the others."""
+    """Draw c sqrt(T), which ends where the lowest curve above 0 does; ending at the worst would tell nothing."""
     last = lines["episode"].max()
     lowest = lines.filter(pl.col("episode") == last, pl.col("mean") > 0.0)["mean"].min()
     if isinstance(lowest, float):
@@ -272,7 +410,7 @@ def _bounds(axes: "Axes", results: Results) -> None:
 
 
 def _finish(axes: "Axes", scale: Scale) -> None:
-    """The legend, and on logarithmic axes no more room below than curves need: regret near 0 would fill it all."""
+    """Add the legend, and cut logarithmic axes at the bottom, where regret near 0 would take most of the space."""
     if scale == "log":
         heights = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
         curves = np.concatenate([line[line > 0.0] for line in heights if len(line) > 1] or [np.empty(0)])

@@ -1,4 +1,4 @@
-"""An occupancy measure as flow through the layers: its geometry, which reports share, and its figure."""
+"""An occupancy measure drawn as flow through the layers: the geometry, which reports also use, and the figure."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,11 +23,37 @@ FAINTEST = 1e-3
 
 
 def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | None" = None) -> "Axes":
-    """An occupancy measure as flow through the layers.
+    """Plot an occupancy measure as flow through the layers.
 
-    A bar is a state, as tall as it is likely to be visited; a band is what flows from one state to another, all actions
-    together, coloured by its mean ``loss`` (from 0, blue, to 1, red) where that is given.  Bands of probability below
-    0.001 are left out.
+    A bar is a state, as tall as its probability. A band is the flow from one state to another, summed over actions.
+    Bands below 0.001 are left out.
+
+    Parameters
+    ----------
+    sk
+        The skeleton.
+    q
+        An occupancy measure, over transitions.
+    loss
+        A loss over transitions that colours the bands, from 0 (blue) to 1 (red).
+    ax
+        The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> axes = am.plot.flow(mdp.skeleton, am.occupancy(mdp, am.uniform_policy(mdp.skeleton)))
     """
     with optional:
         import matplotlib.pyplot as plt
@@ -36,10 +62,10 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
         from matplotlib.ticker import MaxNLocator
 
     if expect(Skeleton, sk, "skeleton").num_transitions > 200_000:
-        raise InputError("skeleton", f"{sk.num_transitions} transitions", "at most 200,000, to be a picture")
+        raise InputError("skeleton", f"{sk.num_transitions} transitions", "at most 200,000, for a readable picture")
     measure = exact_floats(q, "q", (sk.num_transitions,))
     if (miss := flow_residuals(sk, measure).largest) > 1e-6:
-        raise InputError("q", f"flow that misses equations (1) and (2) by {miss:.3g}", "an occupancy measure")
+        raise InputError("q", f"flow that violates equations (1) and (2) by {miss:.3g}", "an occupancy measure")
     losses = None if loss is None else exact_floats(loss, "loss", (sk.num_transitions,))
     if losses is not None and not ((losses >= 0.0) & (losses <= 1.0)).all():
         raise InputError(
@@ -48,7 +74,7 @@ def flow(sk: Skeleton, q: ArrayLike, loss: ArrayLike | None = None, ax: "Axes | 
     axes = plt.subplots(figsize=(8, 3.5), layout="constrained")[1] if ax is None else ax
     bottom, height = bars(sk.layer_ptr, sk.successor, measure)
     layer = np.repeat(np.arange(sk.num_steps + 1), sk.layer_sizes)
-    # Names are written where they have room: some 100 letters fit side by side.
+    # Names are written only if there is room: about 100 letters fit side by side.
     named = sk.state_names is not None and max(map(len, sk.state_names)) * (sk.num_steps + 1) <= 100
     for x in map(int, np.flatnonzero(height >= FAINTEST)):
         axes.add_patch(Rectangle((layer[x] - BAR / 2, bottom[x]), BAR, height[x], color="0.25", zorder=3, lw=0))
@@ -85,7 +111,7 @@ def bars(layer_ptr: Integers, successor: Integers, q: FloatArray) -> tuple[Float
 def bands(
     source: Integers, successor: Integers, q: FloatArray, losses: FloatArray | None = None
 ) -> list[tuple[int, int, float, float]]:
-    """(from, to, mass, mean loss) for each pair of states with something between them, in order of both."""
+    """(from, to, mass, mean loss) for each pair of states with flow between them, in order of both."""
     ends, which = np.unique(np.stack([source, successor]), axis=1, return_inverse=True)
     mass = np.bincount(which, q)
     cost = np.bincount(which, q if losses is None else q * losses)

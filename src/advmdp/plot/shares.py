@@ -1,4 +1,4 @@
-"""The weights of a mixture's experts over the episodes: their layers, which reports share, and the figure."""
+"""The weights of a mixture's experts over the episodes: the layers, which reports also use, and the figure."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,22 +15,49 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 7
-"""Experts with a layer of their own; the others share one."""
+"""How many experts have a layer of their own; the others share one."""
 OTHERS = "others"
 
 
 def weights(results: Results, ax: "Axes | None" = None, *, label: str | None = None) -> "Axes":
-    """The weights of SelfTuning's experts, stacked, over episodes on a logarithmic axis; the mean over seeds.
+    """Plot the weights of SelfTuning's experts over the episodes, stacked; the mean over seeds.
 
-    ``label`` says whose, where several learners have weights. Experts that never weigh much share one layer.
+    Experts that never weigh much share one layer.
+
+    Parameters
+    ----------
+    results
+        The results of an experiment.
+    ax
+        The axes to draw on; new ones by default.
+    label
+        The learner to show, if several have weights.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If no learner has weights, or if it is not clear which one is meant.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.SelfTuning(mdp.skeleton), episodes=100)
+    >>> axes = am.plot.weights(am.Results.of_games({"SelfTuning": [game]}))
     """
     where = one_setting(results)
     have = mixtures(results.curves)
     if label is None and len(have) == 1:
         label = have[0]
     if label not in have:
-        given = "none said" if label is None else f"{label!r}"
-        raise InputError("label", given, f"one of {', '.join(map(repr, have)) or 'no learner: none has weights'}")
+        given = "none" if label is None else f"{label!r}"
+        expected = f"one of {', '.join(map(repr, have))}" if have else "a learner with weights, but none has weights"
+        raise InputError("label", given, expected)
     episodes, layers = shares(results.curves.filter(label=label))
     axes = bare_axes(ax, "linear", "weight", f"{label}: {where}")
     axes.stackplot(episodes, *layers.values(), labels=list(layers), colors=[*PALETTE[: len(layers) - 1], "0.8"])
@@ -54,9 +81,9 @@ def weight_columns(curves: pl.DataFrame) -> list[str]:
 
 
 def shares(curves: pl.DataFrame, most: int = MOST) -> tuple[list[int], dict[str, FloatArray]]:
-    """The episodes, and for each expert its weight at them, the mean over the runs; what is small is added up.
+    """The episodes, and the weight of each expert at them, averaged over the runs.
 
-    The experts come in the order of the pool, the others last.
+    Experts come in the order of the pool.  Those with small weights are summed into "others", which comes last.
     """
     names = weight_columns(curves)
     means = curves.group_by("episode").agg(pl.col(*names).mean().fill_null(0.0)).sort("episode")
@@ -69,5 +96,5 @@ def shares(curves: pl.DataFrame, most: int = MOST) -> tuple[list[int], dict[str,
 
 
 def _largest(found: dict[str, FloatArray], most: int) -> Sequence[str]:
-    """The experts that weigh most, on average over the marks."""
+    """The experts with the largest weights, averaged over the marks."""
     return sorted(found, key=lambda name: -float(found[name].mean()))[:most]

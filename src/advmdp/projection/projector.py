@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.core.errors import EmptySetError, InputError, ProjectionError
+from advmdp.core.html import card
 from advmdp.core.threads import check_threads
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
@@ -47,7 +48,46 @@ SOLVED, STALLED, UNFIT, UNEVEN = (int(one) for one in (Status.SOLVED, Status.STA
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projection:
-    """An occupancy measure, how it was found, and how good it is."""
+    """The result of a projection: an occupancy measure, how it was found, and how good it is.
+
+    Attributes
+    ----------
+    skeleton
+        The skeleton.
+    log_weights
+        The logarithms of the weights that were projected, as given (not a copy).
+    row_set
+        The set that the rows of q lie in.
+    log_q
+        ln q for each transition; exact where q underflows, and -inf where q is zero.
+    q
+        The occupancy measure, over transitions.
+    policy
+        Its policy; uniform in states that cannot be reached.
+    log_pairs
+        ln q(x, a) for each pair.
+    beta
+        The multipliers of the flow equations (2), one for each state.
+    dual
+        A certified lower bound on sum q ln(q / w) over the set.
+    gap
+        An upper bound on the distance from the optimum, including rounding: sum q ln(q / w) - dual.
+    flow_residual
+        The largest flow imbalance before q was rebuilt; that of ``q`` itself is rounding.
+    iterations
+        The number of Newton steps.
+    converged
+        Whether all states are balanced to the tolerance, q is feasible, and the gap is below the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> found = am.project(mdp.skeleton, np.zeros(mdp.skeleton.num_transitions), am.Point(mdp.transition))
+    >>> found.converged, found.gap < 1e-9
+    (True, True)
+    """
 
     skeleton: Skeleton
     log_weights: FloatArray
@@ -74,10 +114,9 @@ class Projection:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """The row p(x'|x, a) = q(x, a, x') / q(x, a) of each pair; some row of its set where q cannot visit it.
+        """The row ``p(x'|x, a) = q(x, a, x') / q(x, a)`` of each pair, over transitions.
 
-        Where q underflows the row comes from the logarithms, and is then moved into its set: where these are near 1e7
-        they are only known to 1e-9.
+        Pairs that q cannot visit have some row of their set. Where q underflows, rows come from the logarithms.
         """
         sk = self.skeleton
         log_pairs = sk.over_transitions(self.log_pairs)
@@ -89,12 +128,18 @@ class Projection:
         return np.where(pairs > FAINT, p, self.row_set.moved_inside(sk, p))
 
     def verify(self) -> "Verification":
-        """Check the answer from scratch, in long double and by other code: flow, rows, and a lower bound.
+        """Check the result with independent code, in long double: flow, rows, and the lower bound.
+
+        Returns
+        -------
+        Verification
+            ``holds()`` says whether all checks passed.
 
         Examples
         --------
-        >>> import numpy as np, advmdp as am
-        >>> sk = am.Skeleton.dense([1, 3, 1], 2)
+        >>> import numpy as np
+        >>> import advmdp as am
+        >>> sk = am.Skeleton.dense([1, 3, 1], actions=2)
         >>> rows = am.Box(np.zeros(sk.num_transitions), np.ones(sk.num_transitions))
         >>> am.project(sk, np.zeros(sk.num_transitions), rows).verify().holds()
         True
@@ -105,10 +150,11 @@ class Projection:
 
     @cached_property
     def v(self) -> FloatArray:
-        """The multipliers of the rows: ln(p / u), centred so that their largest is mu and their least -mu.
+        """The multipliers v of the rows, over transitions, centred so that the largest is mu and the smallest -mu.
 
-        For L1 balls these are the v of Theorem 4.2 as corrected: |v(x, a, x')| <= mu(x, a), and 0 where the ball does
-        not bind.  For other sets they hold up to a constant for each pair.  Where q is zero they are 0.
+        For L1 balls they are those of Theorem 4.2 as corrected: at most mu(x, a) in absolute value, and 0 where the
+        constraint is not active. For other sets they are defined up to a constant for each pair. They are 0 where q
+        is zero.
         """
         sk, first = self.skeleton, self.skeleton.transition_ptr[:-1]
         here = self.log_q > -np.inf
@@ -124,7 +170,7 @@ class Projection:
 
     @cached_property
     def mu(self) -> FloatArray:
-        """The multipliers of constraint (3), one for each pair."""
+        """The multiplier of constraint (3), one for each pair."""
         return np.maximum.reduceat(self.v, self.skeleton.transition_ptr[:-1])
 
     def __repr__(self) -> str:
@@ -134,9 +180,46 @@ class Projection:
             f"flow residual {self.flow_residual:.1e}, {len(self.q)} transitions)"
         )
 
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        rows = {
+            "converged": "yes" if self.converged else "NO",
+            "iterations": self.iterations,
+            "gap": f"{self.gap:.1e}",
+            "flow residual": f"{self.flow_residual:.1e}",
+            "transitions": f"{len(self.q):,}",
+            "set": repr(self.row_set),
+        }
+        return card("Projection", rows)
+
 
 class Projector:
-    """A skeleton with the memory to project on it again and again."""
+    """A skeleton with the memory to project on it again and again.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    threads
+        How many threads share the work. The result is the same to the bit. Two threads help from about 400,000
+        transitions on, if two cores are free.
+
+    Raises
+    ------
+    InputError
+        If there are too many threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> projector = am.Projector(mdp.skeleton)
+    >>> weights = np.zeros(mdp.skeleton.num_transitions)
+    >>> first = projector.project(weights, am.Point(mdp.transition))
+    >>> projector.project(weights + 0.1, am.Point(mdp.transition), warm_start=first).converged
+    True
+    """
 
     def __init__(self, skeleton: Skeleton, *, threads: int = 1) -> None:
         """``threads``: how many share the work, which does not change a bit of the answer or of its gap.
@@ -166,7 +249,37 @@ class Projector:
         max_iterations: int = ITERATIONS,
         allow_unconverged: bool = False,
     ) -> Projection:
-        """As :func:`project`, without setting up anew. Threads that share a projector take turns."""
+        """Project, reusing the memory of earlier calls. Threads that share a projector take turns.
+
+        Parameters
+        ----------
+        log_weights
+            The logarithms of the weights, over transitions; -inf forbids a transition.
+        row_set
+            Where the rows may lie.
+        warm_start
+            An earlier result on the same skeleton to start from.
+        tolerance
+            The largest relative imbalance of a state that is accepted.
+        max_iterations
+            The largest number of Newton steps.
+        allow_unconverged
+            Whether to return an unconverged result instead of raising an error.
+
+        Returns
+        -------
+        Projection
+            The occupancy measure and its certificate.
+
+        Raises
+        ------
+        EmptySetError
+            If the set is infeasible.
+        ProjectionError
+            If the tolerance is not reached.
+        InputError
+            If an argument does not fit.
+        """
         sk = self.skeleton
         weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
         if self.threads > 1:
@@ -223,7 +336,18 @@ class Projector:
         return status, defect, answer
 
     def bounds(self, row_set: RowSet) -> Bounds:
-        """The bounds of a set, kept for as long as the same one is used."""
+        """Prepare a set for the kernels; the result is kept while the same set is used.
+
+        Parameters
+        ----------
+        row_set
+            Where the rows may lie.
+
+        Returns
+        -------
+        Bounds
+            What the kernels read.
+        """
         if self._known is None or self._known[0] is not row_set:
             expect(RowSet, row_set, "row_set")  # type: ignore[type-abstract]
             self._known = row_set, Bounds(row_set.bounds(self.skeleton))
@@ -270,14 +394,49 @@ def project(
     max_iterations: int = ITERATIONS,
     allow_unconverged: bool = False,
 ) -> Projection:
-    """The occupancy measure closest to exp(log_weights) whose rows lie in the set ``row_set``.
+    """Find the occupancy measure closest to given weights whose rows lie in a set.
 
-    A log weight of -inf forbids a transition.  ``warm_start``, an earlier projection on the same skeleton, gives the
-    multipliers to begin with.  What cannot be solved raises: :class:`EmptySetError` where no occupancy measure fits,
-    :class:`ProjectionError` where inflow and outflow of a state stay apart by more than ``tolerance`` of its mass (a
-    hundred times that where the mass is below 1e-12), or where the certificate does not hold; unless
-    ``allow_unconverged``, in which case the result says ``converged=False``.  For many projections on one skeleton keep
-    a :class:`Projector`.
+    It minimises the unnormalised relative entropy sum q ln(q / w) - q + w, where w = exp(log_weights). For many
+    projections on one skeleton, use a :class:`Projector`.
+
+    Parameters
+    ----------
+    skeleton
+        The skeleton.
+    log_weights
+        The logarithms of the weights, over transitions; -inf forbids a transition.
+    row_set
+        Where the rows may lie: an :class:`L1Ball`, a :class:`Box` or a :class:`Point`.
+    warm_start
+        An earlier result on the same skeleton to start from.
+    tolerance
+        The largest relative imbalance of a state that is accepted; a hundred times more for states of mass below 1e-12.
+    max_iterations
+        The largest number of Newton steps.
+    allow_unconverged
+        Whether to return a result with ``converged=False`` instead of raising an error.
+
+    Returns
+    -------
+    Projection
+        The occupancy measure and its certificate.
+
+    Raises
+    ------
+    EmptySetError
+        If the set is infeasible.
+    ProjectionError
+        If the tolerance is not reached, or if the certificate does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> rows = am.L1Ball(mdp.transition, np.full(mdp.skeleton.num_pairs, 0.1))
+    >>> found = am.project(mdp.skeleton, -np.arange(12.0), rows)
+    >>> found.policy.shape, found.gap < 1e-9
+    ((8,), True)
     """
     return Projector(skeleton).project(
         log_weights,

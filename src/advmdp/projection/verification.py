@@ -159,7 +159,7 @@ def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, m
     total = np.where(used, log_sums(np.where(inside, log_u + t, -np.inf), first), 0)
     kappa = least - total
     if sets.is_box:
-        kappa = np.fmax(kappa, box_bound(sk, sets, t, np.exp(log_p), inside) - total)
+        kappa = np.fmax(kappa, box_bound(sk, sets, t, inside) - total)
     else:
         linear = np.add.reduceat(sets.low * t, first) - sets.radius * (most - least) / 2
         kappa = np.fmax(kappa, np.where(sets.radius < 2, linear - total, -np.inf))
@@ -168,27 +168,24 @@ def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, m
     return np.where(sets.radius == 0, point, kappa)
 
 
-def box_bound(sk: Skeleton, sets: RowSets, t: Array, p: Array, inside: Flags) -> Array:
-    """s - sum (s - t)_+ high + sum (t - s)_+ low, for the best of three s.
+def box_bound(sk: Skeleton, sets: RowSets, t: Array, inside: Flags) -> Array:
+    """max over s of s - sum (s - t)_+ high + sum (t - s)_+ low.
 
-    At the optimum s lies above t where p is at its upper bound, and below t where it is at its lower one: so between
-    the largest t of those above their lower bound and the least t of those below the upper one.
+    It is concave and piecewise linear in s, and so largest at the first t of the row, in ascending order, beyond which
+    it no longer rises: its slope there is 1 - sum of high up to this t - sum of low above it.
     """
-    first = sk.transition_ptr[:-1]
-    slack = np.minimum(p - sets.low, sets.high - p)
-    widest = sk.over_transitions(np.maximum.reduceat(np.where(inside, slack, -np.inf), first))
-    candidates = (
-        np.maximum.reduceat(np.where(inside & (p > sets.low * (1 + 1e-12)), t, -np.inf), first),
-        np.minimum.reduceat(np.where(inside & (p < sets.high * (1 - 1e-12)), t, np.inf), first),
-        np.maximum.reduceat(np.where(inside & (slack == widest), t, -np.inf), first),
-    )
-    best = np.full(sk.num_pairs, -np.inf, Long)
-    for s in candidates:
-        known = np.where(np.isfinite(s), s, 0)
-        apart = sk.over_transitions(known) - t
-        cost = np.where(inside, np.where(apart > 0, apart * sets.high, apart * sets.low), 0)
-        best = np.fmax(best, np.where(np.isfinite(s), known - np.add.reduceat(cost, first), -np.inf))
-    return best
+    first, row = sk.transition_ptr[:-1], sk.over_transitions(np.arange(sk.num_pairs))
+    low, high = (np.where(inside, bound, 0).astype(Long) for bound in (sets.low, sets.high))
+    order = np.lexsort((t, row))
+    fall = np.cumsum((high - low)[order])
+    room = np.append(Long(0), fall)[first] + 1 - np.add.reduceat(low, first)  # as much of it as makes the slope 0
+    beyond = np.where(fall >= sk.over_transitions(room), t[order], np.inf)
+    highest = np.maximum.reduceat(np.where(inside, t, -np.inf), first)  # where rounding makes it rise to the end
+    s = np.minimum(np.minimum.reduceat(beyond, first), highest)
+    known = np.where(np.isfinite(s), s, 0)
+    apart = sk.over_transitions(known) - t
+    cost = np.where(apart > 0, apart * high, apart * low)
+    return np.where(np.isfinite(s), known - np.add.reduceat(cost, first), -np.inf)
 
 
 def feasible(sk: Skeleton, log_weights: Array, sets: RowSets) -> tuple[Flags, Flags]:

@@ -41,7 +41,29 @@ SCENARIOS: dict[str, str] = {
 
 
 def scenario_parameters(name: str) -> dict[str, Any]:
-    """What a scenario can be told, with what holds unless it is said."""
+    """List the parameters of a scenario.
+
+    Parameters
+    ----------
+    name
+        The name of the scenario.
+
+    Returns
+    -------
+    dict
+        Default values by name.
+
+    Raises
+    ------
+    InputError
+        If there is no such scenario.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> "hours" in am.scenarios.scenario_parameters("battery")
+    True
+    """
     if not isinstance(name, str) or name not in SCENARIOS:
         raise InputError("scenario", f"{name!r}", f"one of {', '.join(SCENARIOS)}")
     known = inspect.signature(import_module(SCENARIOS[name]).scenario).parameters
@@ -49,13 +71,54 @@ def scenario_parameters(name: str) -> dict[str, Any]:
 
 
 def scenario_packages(name: str) -> tuple[str, ...]:
-    """The packages that its world is read or made with, beyond those of the library."""
+    """List the packages that a scenario needs beyond those of the base installation.
+
+    Parameters
+    ----------
+    name
+        The name of the scenario.
+
+    Returns
+    -------
+    tuple
+        Names of packages.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.scenarios.scenario_packages("battery")
+    ()
+    """
     packages: tuple[str, ...] = getattr(import_module(SCENARIOS[name]), "PACKAGES", ())
     return packages
 
 
 def make_scenario(name: str, **parameters: Any) -> Scenario:
-    """The scenario of that name, with its parameters."""
+    """Make a scenario by name.
+
+    Parameters
+    ----------
+    name
+        "battery", "inventory", "routing" or "bgp".
+    **parameters
+        Its parameters; ``advmdp list scenarios`` prints them.
+
+    Returns
+    -------
+    Scenario
+        The world, its losses and its units.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.scenarios.make_scenario("inventory").unit
+    'money'
+    """
     known = scenario_parameters(name)
     if strange := [key for key in parameters if key not in known]:
         raise InputError(f"scenario {name}", f"parameter '{strange[0]}'", f"one of {', '.join(known)}")

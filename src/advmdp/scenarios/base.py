@@ -39,7 +39,38 @@ UnitCosts = Callable[[int, int], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A world, losses by seed, and what a loss is in money."""
+    """A problem from practice: a world, its losses, and what a loss is in money.
+
+    :func:`scenarios.make_scenario` makes those of this library.
+
+    Attributes
+    ----------
+    name
+        The name of the scenario.
+    mdp
+        The world.
+    losses_from
+        A function that makes the losses from a seed; recorded losses are the same for every seed.
+    criterion
+        The criterion that fits the losses: the total loss, or the worst case of several zones.
+    scale
+        The money that one unit of loss is worth.
+    offset
+        The money to add for each episode.
+    episodes
+        The number of episodes, if the losses are recorded.
+    unit
+        The unit that ``scale`` and ``offset`` convert to.
+    kinds
+        A label for each transition that says which rows are alike; None if none are.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> battery = am.scenarios.make_scenario("battery", hours=6)
+    >>> battery.mdp
+    MDP(7 steps, layers 1-3-5-5-5-5-5-1, 30 states, 1 to 3 actions, 69 pairs, 109 transitions)
+    """
 
     name: str
     mdp: MDP
@@ -57,18 +88,22 @@ class Scenario:
     """A label for each transition that says which rows of P are alike, as learners take it; None where none are."""
 
     def learner(self, **parameters: Any) -> SelfTuning:
-        """SelfTuning for this scenario: its skeleton, its criterion, its kinds of rows.
+        """Make a SelfTuning learner for this scenario: with its skeleton, its criterion and its kinds of rows.
 
         Parameters
         ----------
-        parameters
-            Any of :class:`advmdp.SelfTuning`; they take precedence.
+        **parameters
+            Parameters of :class:`advmdp.SelfTuning`. They take precedence.
+
+        Returns
+        -------
+        SelfTuning
+            A new learner.
 
         Examples
         --------
         >>> import advmdp as am
-        >>> from advmdp.scenarios import make_scenario
-        >>> battery = make_scenario("battery", hours=6)
+        >>> battery = am.scenarios.make_scenario("battery", hours=6)
         >>> game = am.play(battery.mdp, battery.losses_from(1), battery.learner(), episodes=50, seed=1)
         >>> battery.money(game.total_loss, 50) < battery.money(50 * game.mdp.skeleton.num_steps, 50)
         True
@@ -79,7 +114,20 @@ class Scenario:
         return SelfTuning(self.mdp.skeleton, **(chosen | parameters))
 
     def money(self, loss: float, episodes: int = 1) -> float:
-        """What a loss added up over so many episodes is in money; a regret is worth ``scale`` times itself."""
+        """Convert a loss to money. A regret is worth ``scale`` times itself.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The money.
+        """
         return self.scale * loss + self.offset * episodes
 
 

@@ -30,6 +30,7 @@ from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import State
 from advmdp.losses import Losses
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
 from advmdp.scenarios.base import Scenario
@@ -50,13 +51,33 @@ class Comparison:
     """The games of the last seed."""
     unit: dict[str, float]
     """What a loss of 1 is worth, by world."""
+    offset: dict[str, float]
+    """What an episode costs besides, by world."""
     paid: dict[tuple[str, str], FloatArray]
     """What an episode costs."""
     foresight: dict[tuple[str, str], FloatArray]
     """What an episode costs who knows its losses and P; empty where the criterion is not the total loss."""
 
-    def paid_table(self, title: str, earned: bool = False, digits: int = 3) -> Table:
-        """What an episode costs, or earns: a row for each learner, the best of each world in green."""
+    def behind(self, ours: str, rules: Sequence[str]) -> dict[str, float]:
+        """By world, how far ``ours`` is behind the best of the rules, of the span from the worst of them to foresight.
+
+        Below zero it is ahead.  Worlds without foresight, whose losses react, are not among them.
+        """
+        found = {}
+        for world in dict.fromkeys(world for _, world in self.foresight):
+            paid = [self.paid[name, world].mean() for name in rules]
+            found[world] = float(
+                (self.paid[ours, world].mean() - min(paid)) / (max(paid) - self.foresight[ours, world].mean())
+            )
+        return found
+
+    def paid_table(
+        self, title: str, earned: bool = False, digits: int = 3, ours: str = "", rules: Sequence[str] = ()
+    ) -> Table:
+        """What an episode costs, or earns: a row for each learner, the best of each world in green.
+
+        With ``rules`` its last row says how far ``ours`` is behind the best of them.
+        """
         table, sign = Table(title=title), -1.0 if earned else 1.0
         worlds = list(dict.fromkeys(world for _, world in self.paid))
         table.add_column("per episode")
@@ -75,6 +96,9 @@ class Comparison:
         for name, values_of in references.items():
             if values_of:
                 table.add_row(name, *(self._reference(values_of, world, sign, digits) for world in worlds))
+        if rules:
+            behind = self.behind(ours, rules)
+            table.add_row("behind the best rule", *(f"{behind[w]:.1%}" if w in behind else "-" for w in worlds))
         return table
 
     def _reference(self, values_of: dict[tuple[str, str], FloatArray], world: str, sign: float, digits: int) -> str:
@@ -101,23 +125,27 @@ class Comparison:
         table.add_row(footer, *map(self._paid, worlds))
         return table
 
-    def draw(self, path: Path, ylabel: str) -> None:
-        """Regret over the episodes, of the last seed, a panel for each world, as a PNG."""
+    def draw(self, path: Path) -> None:
+        """What an episode has cost so far, above the regret, for the last seed; a PNG with a column for each world."""
         with optional:
             import matplotlib.pyplot as plt
 
         from advmdp.plot.curves import PALETTE
 
-        size = (5.5 * len(self.unit), 3.6)
-        figure, axes = plt.subplots(1, len(self.unit), figsize=size, layout="constrained", squeeze=False)
-        for ax, (world, unit) in zip(axes[0], self.unit.items(), strict=True):
+        size = (5.5 * len(self.unit), 6.4)
+        figure, axes = plt.subplots(2, len(self.unit), figsize=size, layout="constrained", squeeze=False, sharex="col")
+        for (top, bottom), (world, unit) in zip(axes.T, self.unit.items(), strict=True):
             games = [(name, game) for (name, at), game in self.last.items() if at == world]
             for (name, game), colour in zip(games, PALETTE, strict=False):
                 line = game.curve.drop_nulls("regret")
-                ax.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4, label=name)
-            ax.set(xlabel="episode", ylabel=ylabel)
-            ax.set_title(world, fontsize="medium", loc="left")
-            ax.spines[["top", "right"]].set_visible(False)
+                paid = unit * line["loss"] / line["episode"] + self.offset[world]
+                top.plot(line["episode"], paid, color=colour, lw=1.4, label=name)
+                bottom.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4)
+            top.set(ylabel="paid an episode, so far")
+            bottom.set(xlabel="episode", ylabel="regret so far")
+            top.set_title(world, fontsize="medium", loc="left")
+            for ax in (top, bottom):
+                ax.spines[["top", "right"]].set_visible(False)
         axes[0, 0].legend(frameon=False, fontsize="small")
         figure.savefig(path, dpi=100)
         plt.close(figure)
@@ -138,12 +166,13 @@ def compare(
     ahead: dict[tuple[str, str], list[float]] = {}
     last: dict[tuple[str, str], Game] = {}
     unit: dict[str, float] = {}
+    offset: dict[str, float] = {}
     todo = [(world, seed) for world in worlds for seed in seeds]
     for world, seed in track(todo, "playing", console=Console(stderr=True), disable=not sys.stderr.isatty()):
         scenario = worlds[world]
         losses, wanted = scenario.losses_from(seed), criterion or scenario.criterion
         own = wanted == scenario.criterion
-        unit[world] = scenario.scale if own else 1.0
+        unit[world], offset[world] = (scenario.scale, scenario.offset) if own else (1.0, 0.0)
 
         def worth(loss: float, scenario: Scenario = scenario, own: bool = own) -> float:
             return (scenario.money(loss, episodes) if own else loss) / episodes
@@ -157,7 +186,7 @@ def compare(
             paid.setdefault((name, world), []).append(worth(game.total_loss))
             if known is not None:
                 ahead.setdefault((name, world), []).append(known)
-    return Comparison(_arrays(regret), _arrays(best), last, unit, _arrays(paid), _arrays(ahead))
+    return Comparison(_arrays(regret), _arrays(best), last, unit, offset, _arrays(paid), _arrays(ahead))
 
 
 def foresight(mdp: MDP, losses: Losses, episodes: int) -> float:
@@ -226,8 +255,8 @@ class OnTheMean(Learner):
     def policy(self) -> FloatArray:
         return self.inner.policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        self.inner.update(trajectory, floats(loss, "loss").mean(axis=1))
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        self.inner.update(trajectory, loss_vector(self.skeleton, loss).mean(axis=1))
         self.episode += 1
 
     @property

@@ -3,24 +3,25 @@
 Recent      plays what would have been best for the mean of the last so many losses: 1 is a replay, 7 a week's average
 Smoothed    the same for smoothed losses, which keep nine parts in ten of what was before
 Told        a replay by someone who is told P
+Fixed       one policy for ever: the fewest hops, or the same hours every day
 
 The first two respond in the estimate of all visits, pooled over ``kinds``, as the baselines do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, exact_floats, floats
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.learners.baselines import Responder
 from advmdp.learners.domains import State
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response
-from advmdp.model.policy import uniform_policy
+from advmdp.model.policy import checked_policy, uniform_policy
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import MOST_STEPS, at_most
 
@@ -57,8 +58,8 @@ class Recent(Responder):
     def compiled(self) -> bool:
         return False
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
-        given = exact_floats(loss, "loss", (self.skeleton.num_transitions,))
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        given = exact_floats(loss_vector(self.skeleton, loss), "loss", (self.skeleton.num_transitions,))
         self._memory.loss[:] = self._recent.sum(axis=0)
         super().update(trajectory, given)
         if self.episodes > 1:
@@ -93,9 +94,9 @@ class Told(Learner):
     def policy(self) -> FloatArray:
         return self._policy
 
-    def update(self, trajectory: Trajectory, loss: ArrayLike) -> None:
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
         assert self.mdp is not None
-        given = floats(loss, "loss")
+        given = loss_vector(self.skeleton, loss)
         self._policy, _ = best_response(self.mdp, given if given.ndim == 1 else given.mean(axis=1))
         self.episode += 1
 
@@ -108,3 +109,42 @@ class Told(Learner):
 
     def restore(self, state: State) -> None:
         self._policy = floats(state["policy"], "policy").copy()
+
+
+class Fixed(Learner):
+    """Plays one policy for ever."""
+
+    sees = "full or bandit"
+    optimises = "any"
+
+    def __init__(self, skeleton: Skeleton, policy: ByName, criterion: Criterion | None = None) -> None:
+        super().__init__(skeleton, criterion)
+        self._policy = checked_policy(self.skeleton, policy)
+
+    @property
+    def policy(self) -> FloatArray:
+        return self._policy
+
+    def update(self, trajectory: Trajectory, loss: ByName) -> None:
+        self.episode += 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"policy": self._policy.tolist()}
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+def chosen_policy(skeleton: Skeleton, choose: Callable[[str, list[str]], str]) -> FloatArray:
+    """The policy that takes in each state, by its name, one of the actions, by their names."""
+    names, actions = skeleton.state_names or (), skeleton.action_names or ()
+    policy = np.zeros(skeleton.num_pairs)
+    for x in range(skeleton.num_states - 1):
+        first, last = skeleton.pair_ptr[x], skeleton.pair_ptr[x + 1]
+        known = list(actions[first:last])
+        policy[first + known.index(choose(names[x], known))] = 1.0
+    return policy

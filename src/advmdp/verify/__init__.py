@@ -1,4 +1,4 @@
-"""Checks of the paper's statements on live runs, and conformance checks for learners and criteria of your own."""
+"""Checks of the paper's statements on live runs, and conformance checks for user-defined learners and criteria."""
 
 from advmdp.verify import testing
 

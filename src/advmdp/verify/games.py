@@ -1,9 +1,9 @@
-"""The games of ``advmdp verify``: a world so small that bounds are below L T there, and losses that hurt in it.
+"""The games of ``advmdp verify``: a world small enough that bounds are below L T, and difficult losses.
 
-Two steps, and one of two states on the way.  Where the good action switches in every episode, what is learned is
-wrong the next time, and regret comes from the losses (R^ON).  Where one state costs far more than the other, a
-learner that believes it can keep out of it is wrong about the dynamics (R^APP).  Where one action costs far more
-than the other, every episode in which it is taken counts: what a learner pays for being slow.
+An episode has two steps and passes through one of two states.  If the good action switches in every episode, what was
+learned is wrong the next time, and regret comes from the losses (R^ON).  If one state costs far more than the other, a
+learner that believes it can avoid that state is wrong about the dynamics (R^APP).  If one action costs far more than
+the other, every episode that uses it adds regret, so slow learners pay more.
 """
 
 import numpy as np
@@ -18,12 +18,12 @@ LOSSES_AT_ONCE = 2
 
 
 def world() -> MDP:
-    """Two steps; on the way one of two states, to which either action leads more or less often."""
+    """A world of two steps through one of two states, which the actions reach with different probabilities."""
     return MDP.dense([[[[0.7, 0.3], [0.4, 0.6]]], np.ones((2, 2, 1))])
 
 
 def switching(sk: Skeleton, criterion: Criterion, seed: int) -> Losses:
-    """The good action is another one in every episode."""
+    """The good action changes in every episode."""
     d = LOSSES_AT_ONCE if criterion == WorstCase() else None
     return Switching(sk, period=1, seed=seed, dimensions=d)
 
@@ -41,7 +41,7 @@ ADVERSARIES = (switching, bad_state)
 
 
 def bad_action(sk: Skeleton, seed: int) -> Losses:
-    """One of the two actions costs nine times as much as the other: the first, which ties are broken for."""
+    """The first action, which wins ties, costs nine times as much as the other."""
     return Stochastic(sk, seed=seed, means=np.tile([0.9, 0.1], sk.num_pairs // 2))
 
 

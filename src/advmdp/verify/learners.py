@@ -1,17 +1,16 @@
-"""What every learner but UC-O-REPS guarantees, checked on live runs: its quoted bound, its regret and their growth.
+"""The guarantees of all learners but UC-O-REPS, checked on live runs: quoted bounds, regret and their growth.
 
     R(T) = max over games of E[regret after T episodes]  <=  bound(T)
-    R = b T^a with an a that is not surely above that of the bound, both fitted to the same horizons
+    R = b T^a with an exponent a not significantly above that of the bound, both fitted to the same horizons
 
-The games are those that a guarantee is about: independent draws for learners that assume them, switching losses
-too for the others, and losses that react for those that stand any.  Several guarantees are in expectation, hence
-the mean over seeds.
+Each guarantee is checked in the games to which it applies: independent losses for learners that assume them, also
+switching losses for the others, and also losses that react for those that allow any.  Several guarantees are in
+expectation, hence the mean over seeds.
 
-A bound is for the worst case, and so is R(T), at each T: in a single game regret grows with T itself for as long
-as the difference between good and bad is too small to be learned, and falls behind later.  A bound above L T
-promises nothing, neither a regret nor an exponent, so there the exponent is shown and not judged.  That is so of
-UCRL2, REGAL and UCBVI at the horizons of these games; UCBVI has hardly begun to learn there, and pays in
-proportion to T.
+A bound is for the worst case, and so is R(T) for each T.  In a single game, regret grows linearly in T while the
+difference between good and bad is too small to be learned, and more slowly later.  A bound above L T is vacuous: it
+limits neither the regret nor the exponent, so the exponent is shown but not judged.  This is the case for UCRL2, REGAL
+and UCBVI at the horizons of these games.  There UCBVI has hardly begun to learn, and its regret is linear in T.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,13 +33,13 @@ from advmdp.verify.games import bad_action, bad_state, horizons, switching, worl
 from advmdp.verify.rows import Row, Shown, bounded, fitted, hidden, least_exponent
 
 LONGEST = 10**5
-"""The most episodes of a game, of which there are hundreds."""
+"""The most episodes of a game; there are hundreds of games."""
 SEEDS = 4
-"""Games that a mean is over."""
+"""How many games a mean is taken over."""
 ELSEWHERE = ("UCOREPS", "Uniform", "FollowLeader", "ReplayLast")
-"""The learner of the theorems, and those without a guarantee."""
+"""The learner of the theorems, and learners without a guarantee."""
 NOTES = {"UOBREPS": "its constant taken as 1"}
-"""What else there is to say of a bound."""
+"""Notes on bounds."""
 
 Game = Callable[[Skeleton, int], Losses]
 GAMES: dict[str, Game] = {
@@ -50,12 +49,12 @@ GAMES: dict[str, Game] = {
     "losses that react": lambda sk, seed: Adaptive(sk, seed=seed, strength=0.9),
 }
 MEETS = {"stochastic": 2, "oblivious": 3, "arbitrary": 4}
-"""How many of the games, in this order, are such as a guarantee assumes."""
+"""How many of the games, in this order, satisfy the assumptions of a guarantee."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A learner to be made for a world, a horizon and a seed."""
+    """A learner that can be made for a world, a horizon and a seed."""
 
     title: str
     make: Callable[[MDP, int, int], Learner]
@@ -63,7 +62,7 @@ class Contender:
 
 
 def contenders() -> list[Contender]:
-    """Every learner with a guarantee of its own, once for each kind of feedback, with the theory's parameters."""
+    """Every learner with its own guarantee, once for each kind of feedback, with the theory's parameters."""
     found = []
     for name, kind in LEARNERS.items():
         if name not in ELSEWHERE:
@@ -76,19 +75,19 @@ def contenders() -> list[Contender]:
 
 
 def made(name: str, options: dict[str, Any], mdp: MDP, horizon: int, seed: int) -> Learner:
-    """The learner of that name; of horizon and seed it is told what it takes."""
+    """The learner of that name, with the horizon and the seed if it takes them."""
     return make_learner(name, mdp, offered={"horizon": horizon, "seed": seed}, **options)
 
 
 def guarantees(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """A row for every learner, of games of up to so many episodes."""
+    """A row for every learner, from games of at most this many episodes."""
     grid = horizons(min(episodes, LONGEST))
     for contender in shown(contenders(), "learners"):
         yield guarantee(contender, grid, seed)
 
 
 def guarantee(contender: Contender, grid: Sequence[int], seed: int) -> Row:
-    """The bound against the largest mean regret at the last horizon; and how the two grow."""
+    """Compare the bound with the largest mean regret at the last horizon, and the growth of both."""
     mdp, T = world(), grid[-1]
     bound = [contender.make(mdp, horizon, seed).bound(horizon) for horizon in grid]
     games = list(GAMES)[: MEETS[contender.make(mdp, T, seed).assumes]]
@@ -103,7 +102,7 @@ def guarantee(contender: Contender, grid: Sequence[int], seed: int) -> Row:
     if bound[-1] < bounds.trivial(mdp.skeleton, T):
         claimed, _ = fitted(grid, bound)
         sure = least_exponent(exponent, error, len(grid)) > claimed
-        # An exponent above the bound's that so few horizons cannot tell from it is no success, and is not shown as one.
+        # An exponent above the bound's, though not significantly, is no success and must not be shown as one.
         unsure = ", not surely less" if exponent > claimed and not sure else ""
         notes.insert(1, f"as T^{claimed:.2f}{unsure}")
         row = replace(row, holds=row.holds and not sure)
@@ -111,6 +110,6 @@ def guarantee(contender: Contender, grid: Sequence[int], seed: int) -> Row:
 
 
 def mean_regret(contender: Contender, mdp: MDP, game: Game, T: int, seed: int) -> float:
-    """Over the seeds, against the best fixed policy in hindsight, which is exact."""
+    """The mean regret over seeds, against the exact best fixed policy in hindsight."""
     seeds, sk = range(seed, seed + SEEDS), mdp.skeleton
     return float(np.mean([play(mdp, game(sk, s), contender.make(mdp, T, s), T, seed=s).regret for s in seeds]))

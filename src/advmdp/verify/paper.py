@@ -1,21 +1,21 @@
-"""The paper's lemmas and theorems, each checked on live runs: what was measured beside what was claimed.
+"""The paper's lemmas and theorems, each checked on live runs: the measured number next to the claimed one.
 
-    Lemma 4.1     ||P - Pbar_i||_1 <= epsilon_i for all pairs and epochs, with probability 1 - delta; and the same of
-                  the tighter sets of :mod:`advmdp.confidence.radii`; of those that promise nothing, rows held
+    Lemma 4.1     ||P - Pbar_i||_1 <= epsilon_i for all pairs and epochs, with probability 1 - delta; the same for the
+                  tighter sets of :mod:`advmdp.confidence.radii`; without a guarantee, the share of rows covered
     Theorem 4.2   as corrected (docs/errata.md, item 1): with |v(x, a, x')| <= mu(x, a) and
                   B = epsilon mu + beta(x') - beta(x) + v - sum_y Pbar(y|x, a) v(x, a, y),
                   q = w exp(B) / Z_k is the projection, and sum q ln(q / w) = -sum_k ln Z_k certifies it
-                  as printed: a set that shuts the true dynamics out
+                  as printed: a set that excludes the true dynamics
     Theorems 5.1 to 5.3     R, R^APP and R^ON of UC-O-REPS against their bounds, for each criterion; and
                   R^ON <= sum_t <q_t - q, z_t> <= eta F^2 L T + L ln(|X|^2|A|/L^2) / eta  for every q in Delta(M)
-    Theorem 5.1   R grows as sqrt(T ln T) does: the exponent of T
+    Theorem 5.1   R grows like sqrt(T ln T): the exponent of T
 
-Each function runs one statement and gives its rows.  The theorems hold with high probability, and here in every
-run: a row has the largest number of its runs.  Regret is measured against a proven lower bound of what the best
-fixed policy pays, so that it is never too small.
+Each function checks one statement and yields its rows.  The theorems hold with high probability; here they must hold in
+every run, so a row shows the largest number of its runs.  Regret is measured against a proven lower bound on the cost
+of the best fixed policy, so it is never underestimated.
 
-Section 5 needs a problem so small that its bounds are below L T, and losses that hurt there:
-:mod:`advmdp.verify.games`.  What the other learners guarantee is checked there too: :mod:`advmdp.verify.learners`.
+Section 5 needs a problem small enough that its bounds are below L T, and difficult losses: :mod:`advmdp.verify.games`.
+:mod:`advmdp.verify.learners` checks the guarantees of the other learners in the same games.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +42,7 @@ from advmdp.confidence import (
     bernstein_set,
     chernoff_set,
     l1_set,
+    log_at_all_times,
     pointwise_set,
     weissman_set,
 )
@@ -72,39 +73,39 @@ T_ = TypeVar("T_")
 DELTA = 0.05
 CRITERIA: tuple[Criterion, ...] = (TotalLoss(), WorstCase(), Risk(alpha=0.25, c=2.0))
 WIDTHS = (14, 27, 14, 16, 5)
-"""Columns of the output, with one between each two: eighty in all."""
+"""The widths of the columns, with a space between each two: eighty in all."""
 WIDTH = 80
 LEAST = 5000
-"""Fewer episodes have too few horizons to fit an exponent to."""
+"""Fewer episodes give too few horizons to fit an exponent."""
 SEEDS = 2
-"""Games of each criterion against each kind of losses, at the horizon and at the shorter ones of the growth."""
+"""How many games are played of each criterion against each kind of losses, at each horizon."""
 SHORT = 10_000
-"""The most episodes where each is played in Python."""
+"""The most episodes of games that are played in Python."""
 COVERAGE_DELTA, COVERAGE_EPISODES = 0.2, 100
 MOST_ROWS = 0.5
-"""What sets that promise nothing for all rows at once hold more of."""
+"""Sets without a guarantee for all rows at once must cover more than this share of the rows."""
 RARE, VISITS = 0.005, 200
 PROBLEMS, ORACLE_PROBLEMS = 40, 10
 EXACT, ORACLE = 1e-8, 1e-5
-"""What counts as zero: of a certificate, and beside another solver, which stops at six digits."""
+"""What counts as zero: for a certificate, and in a comparison with another solver, which stops at six digits."""
 SHOWN_GAP = 1e-5
 CORRECTED, PRINTED = "Theorem 4.2, corrected", "Theorem 4.2, printed"
 
 
 def nearly_zero(statement: str, what: str, measured: float, beside: str, basis: str, limit: float = EXACT) -> Row:
-    """A number that the statement says is zero."""
+    """A row for a number that the statement says is zero."""
     return Row(statement, what, measured, "<=", limit, measured <= limit, ".1e", beside, basis)
 
 
 def share_of_runs(statement: str, what: str, held: ArrayLike, claimed: float, basis: str, beside: str = "") -> Row:
-    """A probability that the statement says is no less; the row fails where it surely is."""
+    """A row for a probability that is claimed to be at least ``claimed``; fails if it is significantly smaller."""
     held = np.asarray(held)
     share, beside = float(held.mean()), f"{len(held):,} runs{beside}"
     return Row(statement, what, share, ">=", claimed, share_limit(held) >= claimed, ".1%", beside, basis)
 
 
 def share_limit(held: NDArray[np.bool_]) -> float:
-    """What the probability is below, so much is sure, of which these are the outcomes (Clopper and Pearson)."""
+    """Upper confidence bound on the probability, given these outcomes (Clopper and Pearson)."""
     runs, k = len(held), int(held.sum())
     return 1.0 if k == runs else float(betaincinv(k + 1, runs - k, SURE))
 
@@ -131,27 +132,29 @@ def rows_covered(sk: Skeleton, row_set: RowSet, transition: FloatArray) -> NDArr
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of sets, the multiple of delta with which they may miss P, and a scale at which they are seen to."""
+    """A kind of set, its failure probability as a multiple of delta, and a scale at which it visibly fails."""
 
     name: str
-    make: Callable[[Skeleton, Counts, float, float], RowSet]
+    make: Callable[[Skeleton, Counts, FloatArray | float, float], RowSet]
     multiple: int
     narrow: float
+    all_times: bool = False
+    """Whether its logarithm has the visits in the place of T."""
 
 
 KINDS = (
     Kind("l1, S the next layer", partial(l1_set, possible=False), 1, 0.3),
     Kind("l1, S the possible successors", partial(l1_set, possible=True), 1, 0.3),
     Kind("weissman", weissman_set, 1, 0.4),
-    Kind("chernoff", chernoff_set, 1, 0.4),
+    Kind("chernoff", chernoff_set, 1, 0.4, all_times=True),
     Kind("bernstein", bernstein_set, 4, 0.1),  # the multiple is that of Jin et al. (2020)
 )
 
 
 def coverage(runs: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Lemma 4.1: the share of runs in which the sets of all epochs hold P; and of narrower sets, to compare.
+    """Lemma 4.1: the share of runs in which the sets of all epochs contain P, also for narrower sets to compare.
 
-    Of sets that promise nothing, the share of rows that they hold, where more than one row is possible.
+    For sets without a guarantee: the share of rows that they cover, among pairs with more than one possible row.
     """
     mdp = MDP.random([1, 4, 4, 1], 2, seed=seed, branching=2)
     found = [covered(mdp, seed, number) for number in shown(range(runs), "coverage")]
@@ -164,22 +167,22 @@ def coverage(runs: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
     rows = np.sum([one.rows for one in found], axis=0)
     for (inside, total), which in zip(rows.tolist(), ("pairs tried", "pooled, all pairs"), strict=True):
         what, share = f"rows covered: pointwise, {which}", inside / total
-        basis, beside = "most; no promise for all", f"{total:,} rows"
+        basis, beside = "most; no guarantee", f"{total:,} rows"
         yield Row("Lemma 4.1", what, share, ">", MOST_ROWS, share > MOST_ROWS, ".1%", beside, basis)
 
 
 @dataclass(frozen=True)
 class Covered:
-    """What the sets of one run held."""
+    """What the sets of one run covered."""
 
     runs: NDArray[np.bool_]
-    """Whether those of all epochs hold P, each kind as it is and narrower."""
+    """For each kind, at full and at narrower scale: whether the sets of all epochs contain P."""
     rows: NDArray[np.int64]
-    """How many rows the pointwise sets held, and of how many: of pairs tried; and pooled, of all pairs."""
+    """How many rows the pointwise sets covered, and out of how many: for pairs tried, and pooled for all pairs."""
 
 
 def covered(mdp: MDP, seed: int, number: int) -> Covered:
-    """Of one run of UC-O-REPS, by the counters of its epochs."""
+    """Coverage in one run of UC-O-REPS, from the counters of its epochs."""
     sk, T = mdp.skeleton, COVERAGE_EPISODES
     learner = UCOREPS(sk, horizon=T, delta=COVERAGE_DELTA)
     log_term = float(np.log(T * sk.num_states * sk.num_actions / COVERAGE_DELTA))
@@ -193,13 +196,19 @@ def covered(mdp: MDP, seed: int, number: int) -> Covered:
         if learner.epochs > len(epochs) + 1:
             epochs.append((counts.visits.copy(), counts.seen.copy()))
     every, counted = at_once(mdp, epochs)
-    sets = [kind.make(every.skeleton, counted, log_term, c) for kind in KINDS for c in (1.0, kind.narrow)]
+    sqrt_visits = log_at_all_times(sk, counted.visits, COVERAGE_DELTA)
+    terms = [sqrt_visits if kind.all_times else log_term for kind in KINDS]
+    sets = [
+        kind.make(every.skeleton, counted, term, c)
+        for kind, term in zip(KINDS, terms, strict=True)
+        for c in (1.0, kind.narrow)
+    ]
     held = [covers(every.skeleton, one, every.transition) for one in sets]
     return Covered(np.reshape(held, (len(KINDS), 2)), pointwise_rows(every, counted, len(epochs)))
 
 
 def at_once(mdp: MDP, epochs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tuple[MDP, Counts]:
-    """A world with each pair once for each epoch, as so many actions, and the counters of the epochs."""
+    """A world in which each pair has a copy, as another action, for every epoch, with the counters of that epoch."""
     sk, copies = mdp.skeleton, len(epochs)
     visits, seen = (np.array(of_epochs) for of_epochs in zip(*epochs, strict=True))
     rows = [slice(a, b) for a, b in zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)]
@@ -214,13 +223,16 @@ def at_once(mdp: MDP, epochs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def pointwise_rows(every: MDP, counts: Counts, epochs: int) -> NDArray[np.int64]:
-    """How many rows pointwise sets hold, and of how many: of pairs tried, and pooled in each epoch, of all pairs."""
+    """How many rows pointwise sets cover, and out of how many: for pairs tried, and pooled by epoch for all pairs.
+
+    Without what is added for neglected pairs, which needs the visits of states: the sets are no smaller than these.
+    """
     sk = every.skeleton
     widths = np.diff(sk.transition_ptr)
     kinds = Kinds.of(sk, widths * epochs + np.arange(sk.num_pairs) % epochs)
     found = []
     for pooled, asked in ((None, (widths > 1) & (counts.visits > 0)), (kinds, widths > 1)):
-        inside = rows_covered(sk, pointwise_set(sk, counts, 1.0, pooled), every.transition)
+        inside = rows_covered(sk, pointwise_set(sk, counts, 1.0, pooled, revisit=False), every.transition)
         found.append([(inside & asked).sum(), asked.sum()])
     return np.array(found)
 
@@ -230,18 +242,18 @@ def pointwise_rows(every: MDP, counts: Counts, epochs: int) -> NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far a projection is from what Theorem 4.2, as corrected, says of it."""
+    """How far a projection deviates from Theorem 4.2, as corrected."""
 
     formula: float
     """max |ln q - ln(w exp(B) / Z_k)|."""
     gap: float
     """sum q ln(q / w) + sum_k ln Z_k, at least 0 for every q and all multipliers with |v| <= mu."""
     outside: float
-    """By how much q misses Delta(M, i), or v exceeds mu."""
+    """By how much q violates the constraints of Delta(M, i), or v exceeds mu."""
 
 
 def certificate(r: Projection) -> Certificate:
-    """From the multipliers v, mu and beta, by the formulas of the theorem alone."""
+    """Compute the deviations from the multipliers v, mu and beta with the theorem's formulas alone."""
     sk, ball = r.skeleton, r.row_set
     assert isinstance(ball, L1Ball)
     first, source = sk.transition_ptr[:-1], np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
@@ -260,7 +272,7 @@ def certificate(r: Projection) -> Certificate:
 
 
 def projection_problem(seed: int, number: int) -> tuple[Skeleton, FloatArray, L1Ball]:
-    """Random weights, and balls around what a few visits showed (some pairs had none)."""
+    """Random weights, and balls around estimates from a few visits (none for some pairs)."""
     rng = generator(seed, "verify", "projection", str(number))
     layers = [1, *rng.integers(2, 5, 2).tolist(), 1]
     mdp = MDP.random(layers, int(rng.integers(2, 4)), seed=int(rng.integers(2**32)))
@@ -271,7 +283,7 @@ def projection_problem(seed: int, number: int) -> tuple[Skeleton, FloatArray, L1
 
 
 def simulated(mdp: MDP, visits: NDArray[np.int64], rng: np.random.Generator) -> Counts:
-    """The counters after so many visits of each pair."""
+    """The counters after these numbers of visits of each pair."""
     sk = mdp.skeleton
     counts = Counts(sk)
     counts.visits[:] = visits
@@ -281,7 +293,7 @@ def simulated(mdp: MDP, visits: NDArray[np.int64], rng: np.random.Generator) -> 
 
 
 def corrected_dual(seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Theorem 4.2 as corrected, on random problems; with CVXPY beside it where that is installed."""
+    """Theorem 4.2 as corrected, on random problems, compared with CVXPY if it is installed."""
     problems = [projection_problem(seed, number) for number in range(PROBLEMS)]
     found = [project(*problem) for problem in problems]
     certificates = [certificate(r) for r in found]
@@ -303,7 +315,7 @@ def corrected_dual(seed: int, shown: Shown = hidden) -> Iterator[Row]:
 
 
 def oracle(sk: Skeleton, log_weights: FloatArray, ball: L1Ball) -> float:
-    """min sum q ln(q / w) under (1), (2) and (3), written out for CVXPY and solved by Clarabel."""
+    """min sum q ln(q / w) subject to (1), (2) and (3), written in CVXPY and solved by Clarabel."""
     cp: Any = import_module("cvxpy")  # its types are incomplete
     n, pair = sk.num_transitions, sk.over_transitions(np.arange(sk.num_pairs))
     q = cp.Variable(n, nonneg=True)
@@ -324,9 +336,9 @@ def oracle(sk: Skeleton, log_weights: FloatArray, ball: L1Ball) -> float:
 
 
 def printed_dual(runs: int, seed: int) -> Iterator[Row]:
-    """The set of the printed dual misses the P that Lemma 4.1 promises, and the set (3) of the text holds it.
+    """The set of the printed dual excludes the P that Lemma 4.1 promises; the set (3) of the text contains it.
 
-    A pair with a rare successor, visited so often that epsilon < 1; the same visits are shown to both.
+    The example is a pair with a rare successor, visited so often that epsilon < 1.  Both use the same visits.
     """
     mdp = MDP.dense([[[[1.0 - RARE, RARE]]], np.ones((2, 1, 1))])
     sk, rng = mdp.skeleton, generator(seed, "verify", "printed")
@@ -348,15 +360,15 @@ def covered_as_printed(sk: Skeleton, ball: L1Ball, transition: FloatArray) -> bo
 
 
 def unseen_successor(mdp: MDP, ball: L1Ball) -> Iterator[Row]:
-    """Both duals, asked for the q of their set that is closest to the true one: if P is in the set, it is that."""
+    """Project the true q with both duals: it must not move if P is in the set."""
     sk = mdp.skeleton
     truth = occupancy(mdp, uniform_policy(sk))
     moved = float(np.abs(project(sk, np.log(truth), ball).q - truth).max())
     left = float(project_as_printed(sk, np.log(truth), ball.center, ball.radius)[1])
     what, beside = "the true q, projected, x' not seen yet", f"{VISITS} visits"
     yield nearly_zero(CORRECTED, f"{what}: moved by", moved, beside, "P is in the set")
-    # L-BFGS-B is not exact: what it leaves is taken to be nothing when it is a thousandth of the truth.
-    yield nearly_zero(PRINTED, f"{what}: left of its {RARE}", left, beside, "P is shut out", RARE / 1000.0)
+    # L-BFGS-B is not exact: a thousandth of the true value counts as zero.
+    yield nearly_zero(PRINTED, f"{what}: left of its {RARE}", left, beside, "P is excluded", RARE / 1000.0)
 
 
 # Section 5
@@ -364,7 +376,7 @@ def unseen_successor(mdp: MDP, ball: L1Ball) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Account:
-    """What a game of UC-O-REPS came to: R, R^APP and R^ON, none too small, and the largest gap of a projection."""
+    """The result of a game of UC-O-REPS: upper bounds on R, R^APP and R^ON, and the largest gap of a projection."""
 
     horizon: int
     total: float
@@ -374,9 +386,9 @@ class Account:
 
 
 def account(mdp: MDP, losses: Losses, criterion: Criterion, T: int, seed: int) -> Account:
-    """Play T episodes of a horizon of T."""
+    """Play T episodes with horizon T."""
     learner = UCOREPS(mdp.skeleton, horizon=T, criterion=criterion, delta=DELTA)
-    # The gap asked of the many comparators along the way does not matter: that of the last one does.
+    # Only the gap of the last comparator matters, not those of the many along the way.
     game = play(mdp, losses, learner, T, seed=seed, comparator_gap=1.0)
     best, last = game.comparator, game.curve.row(-1, named=True)
     if best.gap > SHOWN_GAP:
@@ -386,7 +398,7 @@ def account(mdp: MDP, losses: Losses, criterion: Criterion, T: int, seed: int) -
 
 
 def theorems(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Theorems 5.1 to 5.3 for every criterion, the growth of R, and all the projections on the way."""
+    """Theorems 5.1 to 5.3 for every criterion, the growth of R, and the gaps of all projections."""
     mdp = world()
     sk = mdp.skeleton
     gaps, played = [], 0
@@ -402,13 +414,13 @@ def theorems(episodes: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
         yield from against_bounds(sk, criterion, [one for one in everything if one.horizon == episodes])
         if criterion == TotalLoss():
             yield growth(sk, accounts[switching], "switching losses")
-            yield growth(sk, accounts[bad_state], "one state to keep out of")
+            yield growth(sk, accounts[bad_state], "one state to avoid")
     what = "the gap of every projection in these games"
     yield nearly_zero(CORRECTED, what, max(gaps), f"{played:,} projections", "zero, rounded")
 
 
 def against_bounds(sk: Skeleton, criterion: Criterion, accounts: Sequence[Account]) -> Iterator[Row]:
-    """The largest of each kind of regret beside its bound."""
+    """Compare the largest regret of each kind with its bound."""
     T, F = accounts[0].horizon, criterion.lipschitz(sk)
     for statement, what, values, bound in (
         ("Theorem 5.1", "R", [one.total for one in accounts], bounds.total(sk, T, DELTA, F)),
@@ -420,7 +432,7 @@ def against_bounds(sk: Skeleton, criterion: Criterion, accounts: Sequence[Accoun
 
 
 def name(criterion: Criterion) -> str:
-    """The criterion, and how many losses it has where these are several."""
+    """The name of the criterion, with the number of losses if there are several."""
     if criterion == WorstCase():
         return f"WorstCase of {LOSSES_AT_ONCE}"
     return repr(criterion).replace(", reading='definition'", "").removesuffix("()")
@@ -455,7 +467,7 @@ def linearised(mdp: MDP, losses: Losses, criterion: Criterion, T: int, seed: int
 
 
 def adaptive(episodes: int, seed: int) -> Row:
-    """Theorem 5.1 against losses that punish what the learner preferred last."""
+    """Theorem 5.1 against losses that penalise what the learner preferred last."""
     mdp, T = world(), min(episodes, SHORT)
     sk = mdp.skeleton
     found = account(mdp, Adaptive(sk, seed=seed, strength=0.9), TotalLoss(), T, seed)
@@ -464,10 +476,10 @@ def adaptive(episodes: int, seed: int) -> Row:
 
 
 def growth(sk: Skeleton, accounts: Sequence[Account], what: str) -> Row:
-    """The exponent a of R = b T^a, fitted to all games; and that of the bound, fitted to the same horizons.
+    """The exponent a of R = b T^a, fitted to all games, and the exponent of the bound, fitted to the same horizons.
 
-    The bound is sqrt(T ln T) up to a constant, so its exponent is somewhat above 1/2.  The row fails where that of R
-    surely is larger, by Student's distribution.
+    The bound is sqrt(T ln T) up to a constant, so its exponent is somewhat above 1/2.  The row fails if the exponent of
+    R is significantly larger, by Student's distribution.
     """
     grid = [one.horizon for one in accounts]
     exponent, error = fitted(grid, [one.total for one in accounts])
@@ -482,7 +494,7 @@ def growth(sk: Skeleton, accounts: Sequence[Account], what: str) -> Row:
 
 
 def rows(episodes: int, runs: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Every statement of the paper, one after the other."""
+    """The rows of all statements of the paper."""
     yield from coverage(runs, seed, shown)
     yield from corrected_dual(seed, shown)
     yield from printed_dual(runs, seed)
@@ -492,7 +504,7 @@ def rows(episodes: int, runs: int, seed: int, shown: Shown = hidden) -> Iterator
 
 
 def run(console: Console, episodes: int = 10**6, runs: int = 1000, seed: int = 0) -> bool:
-    """Run everything, print each row as soon as it is done, and say whether all of it holds."""
+    """Check everything, print each row when it is done, and return whether all statements hold."""
     whole("episodes", episodes, LEAST)
     whole("runs", runs, 1)
     begun, held = monotonic(), []
@@ -507,12 +519,12 @@ def run(console: Console, episodes: int = 10**6, runs: int = 1000, seed: int = 0
 
         console.print(in_columns("statement", "what", "measured", "claimed", ""), style="bold")
         for row in chain(rows(episodes, runs, seed, shown), guarantees(episodes, seed, shown), self_tuning(seed)):
-            console.print(in_columns(*cells(row)))  # which Rich flushes, into a pipe too
+            console.print(in_columns(*cells(row)))  # Rich flushes it, even into a pipe
             held.append(row.holds)
     first = first_below_trivial(world().skeleton)
     console.print(
-        "No regret of the total loss is above L T, so a larger bound is vacuous. "
-        f"That of Theorem 5.1 falls below L T at T = {first:,}.", highlight=False, width=WIDTH,
+        "The regret of the total loss never exceeds L T, so a larger bound is vacuous. "
+        f"The bound of Theorem 5.1 falls below L T at T = {first:,}.", highlight=False, width=WIDTH,
     )  # fmt: skip
     failed = held.count(False)
     verdict = f"[red]{failed} of {len(held)} FAIL[/]" if failed else f"[green]all {len(held)} hold[/]"
@@ -530,7 +542,7 @@ def in_columns(*cells: str) -> Table:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The row as the table shows it."""
+    """The row as text for the table."""
     measured, claimed = f"{row.measured:{row.form}}", f"{row.relation} {row.claimed:{row.form}}"
     verdict = "[green]holds[/]" if row.holds else "[red]FAILS[/]"
     beside, basis = (f"\n[dim]{text}[/]" if text else "" for text in (row.beside, row.basis))

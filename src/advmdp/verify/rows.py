@@ -1,7 +1,7 @@
-"""What ``advmdp verify`` says of a statement: a row, and what a row about a regret needs.
+"""The rows that ``advmdp verify`` prints, one for each statement, and the statistics behind rows about regret.
 
-a in R = b T^a      the slope of ln R on ln T by least squares, with its standard error s
-surely above c      a - s t > c, t Student's quantile with two degrees of freedom less than points
+a in R = b T^a          the slope of ln R on ln T by least squares, with its standard error s
+significantly above c   a - s t > c, with t Student's quantile for n - 2 degrees of freedom, n the number of points
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,41 +19,41 @@ with optional:
 
 T_ = TypeVar("T_")
 SURE = 0.999
-"""How sure one must be that a number is not what was claimed before the row fails."""
+"""The confidence with which a number must contradict the claim before the row fails."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A statement, what was run for it, what was measured and what was claimed."""
+    """A statement, what was run to check it, what was measured and what was claimed."""
 
     statement: str
     what: str
     measured: float
     relation: str
-    """Between the measured and the claimed."""
+    """The relation between the measured and the claimed number."""
     claimed: float
     holds: bool
     form: str = ",.0f"
-    """How the two are written."""
+    """The format of both numbers."""
     beside: str = ""
-    """What else there is to say of the measured number."""
+    """A note on the measured number."""
     basis: str = ""
-    """And of the claimed one."""
+    """A note on the claimed number."""
 
 
 class Shown(Protocol):
-    """Goes through some items, and shows how far it has come."""
+    """Iterates over items and shows the progress."""
 
     def __call__(self, items: Sequence[T_], title: str, /) -> Iterable[T_]: ...
 
 
 def hidden(items: Sequence[T_], title: str, /) -> Iterable[T_]:
-    """Goes through the items and shows nothing."""
+    """Iterates over items without showing progress."""
     return items
 
 
 def bounded(sk: Skeleton, statement: str, what: str, measured: float, bound: float, T: int, beside: str) -> Row:
-    """A regret and its bound, with the latter as a share of L T."""
+    """A row for a regret and its bound, which is also given as a share of L T."""
     share = bound / bounds.trivial(sk, T)
     basis = f"{share:.2g} L T" if share < 1.0 else f"{share:.2g} L T, vacuous"
     return Row(statement, what, measured, "<=", bound, measured <= bound, ",.0f", beside, basis)
@@ -69,5 +69,5 @@ def fitted(horizon: Sequence[int], value: Sequence[float]) -> tuple[float, float
 
 
 def least_exponent(exponent: float, error: float, points: int) -> float:
-    """What the fitted exponent is above, so much is sure."""
+    """A lower confidence bound on the exponent."""
     return exponent - error * float(stdtrit(points - 2, SURE))

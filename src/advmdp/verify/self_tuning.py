@@ -1,11 +1,11 @@
-"""SelfTuning's inequalities, checked on live runs: what mixing costs, each expert's regret, and a pool of one.
+"""SelfTuning's inequalities, checked on live runs: the cost of mixing, each expert's regret, and a pool of one expert.
 
-With H = sum_t <q_t, z_t> of the mixture, L_e = sum_t <q_{t,e}, z_t> of an expert and u the best fixed policy's measure,
+With H = sum_t <q_t, z_t> for the mixture, L_e = sum_t <q_{t,e}, z_t> for an expert, u the best fixed policy's measure,
 
     R^ON  <=  (H - L_e) + (L_e - <u, sum_t z_t>)    for every expert e        (convexity; equality for the total loss)
     H - min_e L_e  <=  2 (the sum of AdaHedge's mixability gaps)  <=  S sqrt(T ln K) + 2 S,    S = F L
     L_e - <u, sum_t z_t>  <=  Theorem 5.3           for e = UC-O-REPS, with the sets of the guarantee
-    SelfTuning with the one expert UC-O-REPS is UC-O-REPS, to the bit
+    SelfTuning with UC-O-REPS as its only expert equals UC-O-REPS to the bit
 """
 
 from collections.abc import Iterator
@@ -32,16 +32,16 @@ ROUNDING = 1e-6
 
 
 def self_tuning(seed: int) -> Iterator[Row]:
-    """A row for each inequality, over losses of three kinds and two criteria."""
+    """A row for each inequality, over three kinds of losses and two criteria."""
     mdp = world()
     settings = product((TotalLoss(), Risk(0.5, 2.0)), _all(mdp, seed))
     games = [_played(mdp, losses, criterion, seed) for criterion, losses in settings]
     yield _most("H - min L_e <= 2 x mixability gaps", [_mixing(game) for game in games])
     yield _most("2 x mixability gaps <= S sqrt(T ln K) + 2 S", [_worst_mixing(game) for game in games])
-    yield _most("R^ON <= H - <u, sum z>, for every expert the same", [_convexity(game) for game in games])
-    yield _most("R^ON of UC-O-REPS among the experts, Theorem 5.3", [_first(game) for game in games])
+    yield _most("R^ON <= H - <u, sum z>, the same for every expert", [_convexity(game) for game in games])
+    yield _most("R^ON of the expert UC-O-REPS, Theorem 5.3", [_first(game) for game in games])
     different = sum(_bytes_apart(mdp, losses, seed) for losses in _all(mdp, seed))
-    what = f"with one expert, T = {EPISODES:,}: games in which it is not UC-O-REPS to the bit"
+    what = f"with one expert, T = {EPISODES:,}: games in which it differs from UC-O-REPS"
     yield Row(STATEMENT, what, float(different), "=", 0.0, different == 0)
 
 
@@ -72,7 +72,7 @@ def _worst_mixing(game: Game) -> tuple[float, float]:
 
 
 def _paid_by_comparator(game: Game) -> float:
-    """<u, sum_t z_t>, less the least of every layer."""
+    """<u, sum_t z_t>, minus the smallest entry of every layer."""
     return float(occupancy(game.mdp, game.comparator.policy) @ _learner(game).summed)
 
 
@@ -91,14 +91,14 @@ def _first(game: Game) -> tuple[float, float]:
 def _bytes_apart(mdp: MDP, losses: Losses, seed: int) -> bool:
     sk: Skeleton = mdp.skeleton
     one = SelfTuning(sk, horizon=EPISODES, guarantee=True, experts=[FIRST])
-    other = UCOREPS(sk, horizon=EPISODES, confidence="weissman")
+    other = UCOREPS(sk, horizon=EPISODES, confidence="chernoff")
     for learner in (one, other):
         play(mdp, losses, learner, EPISODES, seed=seed)
     return not (np.array_equal(one.q, other.q) and np.array_equal(one.policy, other.policy))
 
 
 def _most(what: str, sides: list[tuple[float, float]]) -> Row:
-    """The game in which the left side comes closest to the right one."""
+    """A row for the game in which the left side comes closest to the right one."""
     left, right = max(sides, key=lambda pair: pair[0] - pair[1])
     slack = ROUNDING * max(1.0, abs(right))
     title = f"{what}: the closest of {len(sides)} games, T = {EPISODES:,}"

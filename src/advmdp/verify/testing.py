@@ -1,8 +1,7 @@
-"""What other people's parts must satisfy, put to the test: for the tests of those who write them.
+"""Conformance checks for user-defined criteria and learners, to call from your own tests.
 
-:func:`check_criterion` takes a criterion, plays random worlds, policies and losses at it, and raises an error that
-names the first statement that is broken, with the numbers that break it.  :func:`check_learner` does the same for a
-learner.
+:func:`check_criterion` tries a criterion on random worlds, policies and losses.  It raises an error that names the
+first violated condition, with the numbers that violate it.  :func:`check_learner` does the same for a learner.
 """
 
 import json
@@ -28,23 +27,42 @@ from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
 
 SLACK = 1e-10
-"""How far an inequality between values may be missed, relative to the size of what it compares: rounding, no more."""
+"""The rounding error allowed in an inequality, relative to the size of its sides."""
 STEP = 1e-3
-"""How far finite differences reach, as a part of the way between two occupancy measures."""
+"""The step of finite differences, as a fraction of the way between two occupancy measures."""
 
 
 def check_criterion(criterion: Criterion, sk: Skeleton | None = None, *, dimensions: int = 1, seed: int = 0) -> None:
-    """Whether a criterion is one, on ``sk`` or on small dense and sparse skeletons; None if so, else a ModelError.
+    """Check that a criterion is valid.
 
-    For occupancy measures q and q' of random dynamics and policies, and losses in [0, 1] of shape (n,), or (n, d) with
-    ``dimensions=d``, random ones and all 0 and all 1 among them, and with z the subgradient at q:
+    On random occupancy measures and losses in [0, 1], including all zeros and all ones, it checks that
 
-        value and subgradient are a finite number and a finite vector (n,), the same each time, and leave q and l alone
-        |z| <= F, entry by entry
-        f is convex:                            f((1 - s) q + s q') <= (1 - s) f(q) + s f(q')
-        z is a subgradient:                     f(q') >= f(q) + <z, q' - q>
-        z agrees with finite differences:       h <z, d> <= f(q + h d) - f(q) between q and q', for d = q' - q and -d
-        terms, where there are some, are the criterion, to the bit
+    - value and subgradient are finite, repeatable, and change neither q nor the loss;
+    - the entries of subgradients are at most ``lipschitz`` in absolute value;
+    - f is convex, and subgradients satisfy f(q') >= f(q) + <z, q' - q>;
+    - subgradients agree with finite differences;
+    - ``terms``, if present, give the same numbers to the bit.
+
+    Parameters
+    ----------
+    criterion
+        The criterion.
+    sk
+        The skeleton to check on; small dense and sparse ones by default.
+    dimensions
+        The number of losses at once.
+    seed
+        Fixes the random numbers.
+
+    Raises
+    ------
+    ModelError
+        If a check fails; the message says which.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.testing.check_criterion(am.TotalLoss())
     """
     if not isinstance(criterion, Criterion):
         raise InputError("criterion", f"a {type(criterion).__name__}", "a Criterion")
@@ -87,7 +105,7 @@ class _Case:
 
 
 def _skeletons(seed: int) -> list[Skeleton]:
-    """One step; a dense one; a sparse one."""
+    """Skeletons with one step, dense rows and sparse rows."""
     dense, sparse = Skeleton.dense([1, 3, 3, 1], 2), MDP.random([1, 4, 6, 4, 1], 2, seed, branching=2).skeleton
     return [Skeleton.dense([1, 1], 3), dense, sparse]
 
@@ -101,13 +119,13 @@ def _losses(sk: Skeleton, d: int, rng: np.random.Generator) -> Iterator[tuple[st
 
 
 def _measure(sk: Skeleton, rng: np.random.Generator, sharpness: float) -> FloatArray:
-    """q of a random policy and dynamics; the sharper, the closer to deterministic ones."""
+    """q of a random policy and dynamics; a larger ``sharpness`` makes both more deterministic."""
     weights = rng.exponential(size=sk.num_transitions) ** sharpness
     return occupancy(MDP(sk, transition_of(sk, weights)), policy_of(sk, weights))
 
 
 def _check_answers(case: _Case, q: FloatArray) -> None:
-    """What can be said of one point: shapes, types, purity, the bound, and the terms."""
+    """Check one point: shapes, types, purity, the bound, and the terms."""
     n, given = case.sk.num_transitions, (q.copy(), case.loss.copy())
     value, z = case.criterion.value(case.sk, q, case.loss), case.subgradient(q)
     if not isinstance(value, float) or not np.isfinite(value):
@@ -119,10 +137,10 @@ def _check_answers(case: _Case, q: FloatArray) -> None:
         raise case.broken("the subgradient is finite", f"{z[~np.isfinite(z)][0]}", "finite numbers")
     for name, before, after in zip(("q", "the loss"), given, (q, case.loss), strict=True):
         if not np.array_equal(before, after):
-            raise case.broken("q and the loss are left alone", f"{name} was changed", "no change")
-    z = z.copy()  # before it is asked for again: it may be the same memory
+            raise case.broken("q and the loss are not modified", f"{name} was changed", "no change")
+    z = z.copy()  # the next call may reuse the same memory
     if case.value(q) != value or not np.array_equal(case.subgradient(q), z):
-        raise case.broken("the same question has the same answer", "another on the second call", "the same bits")
+        raise case.broken("results are reproducible", "another result on the second call", "the same bits")
     _check_bound(case, z)
     _check_terms(case, q, value, z)
 
@@ -142,12 +160,12 @@ def _check_terms(case: _Case, q: FloatArray, value: float, z: FloatArray) -> Non
     filled, losses = np.empty_like(z), case.loss.reshape(len(q), -1)
     compiled = evaluate_terms(frozen(terms), case.sk.layer_transition_ptr, frozen(q), frozen(losses), filled)
     if compiled != value or not np.array_equal(filled, z):
-        given = f"{compiled!r} by the terms, {value!r} by the value"
-        raise case.broken("the terms are the criterion", given, "the same bits, also of the subgradient")
+        given = f"{compiled!r} from the terms, {value!r} from value()"
+        raise case.broken("the terms match the criterion", given, "the same bits, also for the subgradient")
 
 
 def _check_inequalities(case: _Case, q: FloatArray, other: FloatArray) -> None:
-    """What can be said of two points: convexity, the subgradient inequality, and finite differences."""
+    """Check two points: convexity, the subgradient inequality, and finite differences."""
     here, there, slope = case.value(q), case.value(other), float(case.subgradient(q) @ (other - q))
     size = abs(here) + abs(there)
     for s in (0.25, 0.5, 0.75):
@@ -156,7 +174,7 @@ def _check_inequalities(case: _Case, q: FloatArray, other: FloatArray) -> None:
     case.at_most(here + slope, there, size + abs(slope), "f(q') >= f(q) + <z, q' - q>")
     middle, direction = 0.5 * (q + other), other - q
     value, rise = case.value(middle), STEP * float(case.subgradient(middle) @ direction)
-    # The points come in both orders, so that d is followed by -d and <z, d> is held from both sides.
+    # The points come in both orders, so -d is checked too, and <z, d> is bounded from both sides.
     ahead = case.value(middle + STEP * direction)
     case.at_most(rise, ahead - value, size, "h <z, d> <= f(q + h d) - f(q)")
 
@@ -168,20 +186,40 @@ def check_learner(
     seed: int = 0,
     knows: Literal["skeleton", "dynamics"] | None = None,
 ) -> None:
-    """Whether what ``make`` makes of a skeleton is a learner; None if so, else a ModelError.
+    """Check that a learner is valid.
 
-    ``make`` is a class, or a function; for one whose learners know the dynamics, say ``knows="dynamics"``, and it is
-    handed an MDP.  In dense and sparse worlds, against switching losses, and after every episode:
+    In dense and sparse worlds, against switching losses, and after every episode it checks that
 
-        the policy is a distribution in every state, and the same each time it is read
-        q, where it believes in one, is an occupancy measure with that policy
-        its parameters, which are ready for JSON, make it again
-        two learners made alike and told the same agree to the bit
-        the trajectory and the loss it is told are left alone
-        saved, loaded and told the rest, it ends where it would have, to the bit
-        its compiled blocks, where it has any, are its episodes one by one, to the bit
+    - the policy is a distribution in every state, and the same each time it is read;
+    - ``q``, if it has one, is an occupancy measure with that policy;
+    - its parameters are ready for JSON and make the same learner again;
+    - two learners made and told the same agree to the bit;
+    - the trajectory and the loss are not changed;
+    - saved, loaded and continued, it ends in the same state to the bit;
+    - its compiled blocks, if any, give the same results as single episodes, to the bit.
 
-    A learner that sees only the losses along its path is handed nothing else.
+    A learner with bandit feedback gets only the losses along its path.
+
+    Parameters
+    ----------
+    make
+        A class, or a function that makes a learner from a skeleton.
+    episodes
+        The number of episodes.
+    seed
+        Fixes the worlds and the losses.
+    knows
+        "dynamics" for a function that needs an MDP; for a class this is known.
+
+    Raises
+    ------
+    ModelError
+        If a check fails; the message says which.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.testing.check_learner(am.Uniform, episodes=5)
     """
     if not callable(make):
         raise InputError("make", f"a {type(make).__name__}", "a function from a skeleton to a learner")
@@ -198,7 +236,7 @@ def check_learner(
 
 @dataclass(frozen=True)
 class _Trial:
-    """Learners of one making, in one world."""
+    """Learners that ``make`` makes, in one world."""
 
     make: Callable[..., Learner]
     mdp: MDP
@@ -216,7 +254,7 @@ class _Trial:
         return ModelError(statement, where, given, expected)
 
     def told(self, count: int, rng: np.random.Generator) -> list[tuple[Trajectory, FloatArray]]:
-        """Two learners told the same; gives what they were told."""
+        """Update two learners with the same data; return the data."""
         one, other = self.new(), self.new()
         story: list[tuple[Trajectory, FloatArray]] = []
         for t in range(count):
@@ -229,10 +267,10 @@ class _Trial:
                 learner.update(path, seen)
             if one.episode != t + 1:
                 given = f"episode {one.episode} after {t + 1} updates"
-                raise self.broken("it counts its episodes", one, given, f"{t + 1}: update adds one")
+                raise self.broken("update counts the episode", one, given, f"{t + 1}: update adds one")
             if not (np.array_equal(before[0], path.transitions) and np.array_equal(before[1], seen)):
-                raise self.broken("what it is told is left alone", one, "another trajectory or loss", "no change")
-            self.check_same("two that are told the same agree", one, other)
+                raise self.broken("update does not modify its arguments", one, "a modified argument", "no change")
+            self.check_same("equal updates give equal learners", one, other)
             story.append((path, seen))
         return story
 
@@ -243,17 +281,18 @@ class _Trial:
         except InputError as error:
             raise self.broken("the policy is a distribution", learner, f"{error}", "one in every state") from None
         if not np.array_equal(policy, learner.policy):
-            raise self.broken("the policy is the same each time", learner, "another on reading", "the same bits")
+            raise self.broken("the policy is the same each time", learner, "another on a second read", "the same bits")
         if (q := learner.q) is None:
             return
         miss = flow_residuals(sk, q).largest
         if not miss <= 1e-9:
-            raise self.broken("q is an occupancy measure", learner, f"a flow that misses by {miss:.3g}", "rounding")
+            given = f"flow equations violated by {miss:.3g}"
+            raise self.broken("q is an occupancy measure", learner, given, "rounding error only")
         pairs: FloatArray = np.add.reduceat(q, sk.transition_ptr[:-1])
         states: FloatArray = np.add.reduceat(pairs, sk.pair_ptr[:-2])
         heavy = np.repeat(states > 1e-9, np.diff(sk.pair_ptr)[:-1])
         if not np.allclose(policy_of(sk, q)[heavy], policy[heavy], atol=1e-6):
-            raise self.broken("the policy is that of q", learner, "another", "pi^q wherever q visits")
+            raise self.broken("the policy is that of q", learner, "another policy", "pi^q in all states that q visits")
 
     def check_same(self, statement: str, one: Learner, other: Learner) -> None:
         if one.policy.tobytes() != other.policy.tobytes():
@@ -266,9 +305,9 @@ class _Trial:
             json.dumps(straight.parameters)
             again = type(straight)(straight.told, criterion=straight.criterion, **straight.parameters)
         except TypeError as error:
-            expected = "a constructor that takes skeleton, criterion= and the parameters by name, ready for JSON"
-            raise self.broken("its parameters make it again", straight, f"{error}", expected) from None
-        self.check_same("its parameters make it again", straight, again)
+            expected = "a constructor that takes skeleton, criterion= and the parameters by name, all valid JSON"
+            raise self.broken("its parameters reproduce it", straight, f"{error}", expected) from None
+        self.check_same("its parameters reproduce it", straight, again)
         for t, (path, seen) in enumerate(story):
             if t == stop:
                 with TemporaryDirectory() as folder:
@@ -277,7 +316,7 @@ class _Trial:
                     stopped = load_learner(Path(folder) / "learner.npz", criterion=stopped.criterion, make=make)
             straight.update(path, seen)
             stopped.update(path, seen)
-        self.check_same("saved and loaded it goes on as before", straight, stopped)
+        self.check_same("a saved and loaded learner continues as before", straight, stopped)
 
     def check_blocks(self, count: int, rng: np.random.Generator) -> None:
         one, other = self.new(), self.new()
@@ -292,4 +331,4 @@ class _Trial:
             path = Trajectory(block.states[t], block.pairs[t], block.transitions[t])
             loss = self.losses.at(t)
             other.update(path, loss if other.feedback == "full" else loss[path.transitions])
-        self.check_same("compiled blocks are episodes one by one", one, other)
+        self.check_same("compiled blocks equal single episodes", one, other)

@@ -1,1 +1,1 @@
-"""HTML pages that need nothing else: the frame, style and tables that reports share."""
+"""Self-contained HTML pages: the frame, style and tables that reports share."""

@@ -1,4 +1,4 @@
-"""HTML pages that need nothing else, with a content security policy that admits their own script only; tables."""
+"""Self-contained HTML pages, whose content security policy allows only their own script, and HTML tables."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -9,16 +9,16 @@ from string import Template
 
 
 def whole_page(folder: str, title: str, about: str, summary: str, data: str, **parts: str) -> str:
-    """A page that asks for nothing: its sections, script and additional style are in the package's ``folder``.
+    """A page that loads nothing else; its sections, script and extra style come from the package's ``folder``.
 
-    ``parts`` are what the sections leave open; ``title`` is text, the others HTML, and ``data`` is JSON for the script.
+    ``parts`` fill in the sections.  ``title`` is text, ``data`` is JSON for the script, and the others are HTML.
     """
     shared = files("advmdp.web") / "page"
     package, _, name = folder.rpartition(".")
     own = files(package) / name
     style = (shared / "page.css").read_text("utf-8")
     style += (own / "page.css").read_text("utf-8") if (own / "page.css").is_file() else ""
-    script = (own / "page.js").read_text("utf-8")
+    script = (own / "page.js").read_text("utf-8") if (own / "page.js").is_file() else ""
     return Template((shared / "frame.html").read_text("utf-8")).substitute(
         title=escape(title), about=about, summary=summary, data=data, style=style, style_hash=_hash(style),
         script=script, script_hash=_hash(script),
@@ -27,12 +27,12 @@ def whole_page(folder: str, title: str, about: str, summary: str, data: str, **p
 
 
 def _hash(text: str) -> str:
-    """By which a content security policy admits a style or a script, and no other."""
+    """The hash by which a content security policy allows a style or a script."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def row(first: str, cells: Iterable[object], second: str = "") -> str:
-    """A row of a table, in HTML: its head, perhaps a second text, and numbers."""
+    """A row of a table in HTML: its heading, an optional second text, and numbers."""
     more = f'<td class="text">{second}</td>' if second else ""
     rest = "".join(f"<td>{cell}</td>" for cell in cells)
     return f'<tr><th scope="row" class="text">{first}</th>{more}{rest}</tr>'
@@ -41,7 +41,7 @@ def row(first: str, cells: Iterable[object], second: str = "") -> str:
 def table(
     head: Sequence[str], body: Sequence[str], caption: str, setting: int | None = None, texts: int = 1
 ) -> str:  # fmt: skip
-    """A table that scrolls where it is too wide, by keyboard too; the first columns are text."""
+    """A table that scrolls if it is too wide, also by keyboard; the first columns are text."""
     cells = "".join(
         f'<th scope="col"{" class=text" if i < texts else ""}>{escape(name)}</th>' for i, name in enumerate(head)
     )

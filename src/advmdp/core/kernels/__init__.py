@@ -1,4 +1,4 @@
-"""Compiled parts of what everything else uses: C types, and random numbers."""
+"""Compiled building blocks: C types and random numbers."""
 
 from advmdp.core.processor import kernel_path
 

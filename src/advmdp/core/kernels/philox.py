@@ -1,6 +1,6 @@
 """Philox-4x64 with ten rounds (Salmon et al. 2011): random words as a function of a key and a count.
 
-The words are those of ``numpy.random.Philox``, which counts once before it draws.
+The words equal those of ``numpy.random.Philox``, which counts once before it draws.
 """
 
 import cython
@@ -38,7 +38,7 @@ def philox(stream, count):
 
 
 def fill_row(stream, row, width, out):
-    """Row ``row`` of the stream, which begins on a count of its own, as numbers in [0, 1)."""
+    """Row ``row`` of the stream, as numbers in [0, 1); every row begins on a new count."""
     counts = counts_of(width)
     for c in range(counts):
         words = philox(stream, row * counts + c)

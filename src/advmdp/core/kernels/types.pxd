@@ -1,4 +1,4 @@
-# C types that all kernels share, and where the numbers of an array are.
+# C types that all kernels share, and functions that return a pointer to the numbers of an array.
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -1,6 +1,6 @@
 from advmdp.core.kernels.types cimport Floats, Index, Ints, Reals
 
-cdef enum:  # the kinds of terms that have a part of their own, as advmdp.criteria.built_in numbers them
+cdef enum:  # the kinds of terms with code of their own, numbered as in advmdp.criteria.built_in
     RISK = 2
     RISK_LEMMA = 3
 

@@ -1,13 +1,13 @@
-"""Tables of terms evaluated: the value of a criterion, and a subgradient z.
+"""Evaluation of tables of terms: the value of a criterion and a subgradient z.
 
 A row of a table is (kind, weight, alpha, c), and :mod:`advmdp.criteria.built_in` names the kinds.  With v_k the sum of
 q l over layer k,
 
-    total, worst:   weight alpha (sum_k v_k)^c, of the largest where there are several losses
-    risk:           the same, and weight (1 - alpha) sum_k v_k^c
-    risk_lemma:     the same as total, and weight (1 - alpha) <q, l^c>
+    total, worst:   weight alpha (sum_k v_k)^c, for the largest sum if there are several losses
+    risk:           total plus weight (1 - alpha) sum_k v_k^c
+    risk_lemma:     total plus weight (1 - alpha) <q, l^c>
 
-v^c is taken to be 0 below 0 where c is not 1, so it is convex in v whatever rounding makes of a v of 0.
+For c > 1, v^c is taken to be 0 for v < 0.  So it is convex in v even if rounding turns a v of 0 negative.
 """
 
 import cython
@@ -34,7 +34,7 @@ def slope(v, c):
 
 
 def dot(a, b, size):
-    """The sum of a b, in eight sums, so that no addition waits for the one before."""
+    """The dot product of a and b, in eight partial sums, so that no addition waits for the one before."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     whole = size - size % 8
     for i in range(0, whole, 8):
@@ -52,7 +52,7 @@ def dot(a, b, size):
 
 
 def layer_sums(ptr, steps, q, loss, d, j, z):
-    """v_k of the j-th of d losses, kept at the first place of layer k in z; returns sum_k v_k."""
+    """v_k of the j-th of d losses, stored at the first entry of layer k in z; returns sum_k v_k."""
     total = 0.0
     for k in range(steps):
         first, last = ptr[k], ptr[k + 1]
@@ -68,7 +68,7 @@ def layer_sums(ptr, steps, q, loss, d, j, z):
 
 
 def add_moment(share, c, q, loss, size, z):
-    """share <q, l^c>; its gradient is added to z."""
+    """Return share <q, l^c>, and add its gradient to z."""
     moment = 0.0
     for i in range(size):
         p = power(loss[i], c)
@@ -78,10 +78,10 @@ def add_moment(share, c, q, loss, size, z):
 
 
 def evaluate_terms(terms, ptr, q, loss, d, z):
-    """The sum over terms of weight times f^C(q; l), returned, and its subgradient, written into z.
+    """Return the weighted sum of f^C(q; l) over the terms, and write its subgradient into z.
 
-    ``loss`` is (n, d), and d > 1 only where all terms are WORST. One pass for v_k, which wait in z, and one for z
-    itself, as the slope of layer k needs the sum of them all; RISK_LEMMA has a pass of its own.
+    ``loss`` is (n, d), and d > 1 only if all terms are WORST.  The first pass computes the v_k and stores them in z.
+    The second computes z itself: the slope of layer k depends on the sum of all v_k.  RISK_LEMMA has its own pass.
     """
     steps = terms.steps
     worst = 0
@@ -128,7 +128,7 @@ def same_terms(a, b):
 
 
 def terms_of(table, steps):
-    """A table as the kernels read it, for skeletons of so many steps. The array must outlive it."""
+    """A table in the form that kernels read, for skeletons of ``steps`` steps.  The array must outlive it."""
     flat: cython.const[cython.double][:, ::1] = table
     terms: Terms
     terms.rows, terms.count, terms.steps = cython.address(flat[0, 0]), flat.shape[0], steps
@@ -136,7 +136,7 @@ def terms_of(table, steps):
 
 
 def evaluate(table, layer_transition_ptr, q, loss, z) -> float:
-    """The value of the criterion with this table, and its subgradient in z; ``loss`` is (n, d), contiguous."""
+    """Return the value of the criterion with this table, and write its subgradient into z; ``loss`` is (n, d)."""
     terms = terms_of(table, len(layer_transition_ptr) - 1)
     rows: cython.const[cython.double][:, ::1] = loss
     return evaluate_terms(

@@ -1,1 +1,1 @@
-"""Where the runs of an experiment are played: local processes, or a Ray cluster."""
+"""Engines that play the runs of an experiment: local processes, or a Ray cluster."""

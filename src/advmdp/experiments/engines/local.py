@@ -1,13 +1,14 @@
-"""Who plays the runs of an experiment: processes of this machine.
+"""The local engine, which plays the runs of an experiment in processes on this machine.
 
-An engine is opened for so many runs at once, and then handed runs with their folders; it gives :class:`Event`s as they
-happen.  All that a run draws is fixed by the run itself, so who plays it, when and beside what changes nothing.
+An engine is opened for a number of simultaneous runs.  It then receives runs with their folders, and yields
+:class:`Event`s as they happen.  A run determines everything that it draws, so results do not depend on where, when or
+alongside what it is played.
 
-Processes are started afresh (spawned), live for many runs, and share the cores: compiled code and Polars in each get
-their part of them.  (A script that calls this must be guarded by ``if __name__ == "__main__"``, or every process would
-run it again.)  A process that dies is replaced; its run is taken up once more from its checkpoint, and failed
-if that one dies too.  They start when the engine is opened, and get ready while the spec is being read and tried out;
-so this module imports the library where it is used, and can be had before the rest.
+Processes are spawned, play many runs, and share the cores: compiled code and Polars in each process use their part.  (A
+script that uses this must be guarded by ``if __name__ == "__main__"``, or every process would run it again.)  A process
+that dies is replaced, and its run continues from its checkpoint; if the second process dies too, the run has failed.
+Processes start when the engine is opened, and get ready while the spec is read and checked.  So that this can happen
+early, this module imports the library only inside functions.
 """
 
 import gc
@@ -33,19 +34,19 @@ from typing import Any, Literal, NamedTuple
 from advmdp.core.errors import StorageError
 
 SHARED = ("POLARS_MAX_THREADS",)
-"""Threads of which a process gets its part: results do not depend on them."""
+"""Threads that are divided among processes: results do not depend on their number."""
 THREADS = (*SHARED, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Those of BLAS do change the last digits of a sum, so there is always one of these."""
+"""All limits on threads.  The number of BLAS threads changes the last digits of sums, so it is always one."""
 EVERY = 0.2
 """Seconds between two messages about progress."""
 PATIENCE = 30.0
 """Seconds that a process has for its last checkpoint."""
 LIVES = 2
-"""How many processes may die over one run."""
+"""How many processes may die playing one run before it has failed."""
 
 
 class Event(NamedTuple):
-    """What happened to a run: it was begun, has come so far, is finished, or failed and why."""
+    """What happened to a run: it began, made progress, finished, or failed, and why."""
 
     run: int
     kind: Literal["begun", "progress", "finished", "failed", "storage"]
@@ -54,7 +55,7 @@ class Event(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A run, by its number, and where it is to be played."""
+    """A run with its number and its folder."""
 
     number: int
     run: str  # JSON
@@ -65,11 +66,11 @@ class Task(NamedTuple):
 Player = Callable[[Sequence[Task]], Generator[Event, None, None]]
 """Plays all tasks; close the iterator to stop."""
 Engine = Callable[[int], AbstractContextManager[Player]]
-"""Opened for so many tasks at once."""
+"""Opens a player for a number of simultaneous tasks."""
 
 
 def play_task(task: Task, show: Callable[[float], None]) -> Event:
-    """Play it here; an error is kept beside the run, and told."""
+    """Play the task in this process; an error is written to the run's folder and reported."""
     from advmdp.core.files import write_bytes
     from advmdp.experiments.runs import TRACEBACK, Run, make_folder, play_run
     from advmdp.experiments.store import lock
@@ -77,13 +78,13 @@ def play_task(task: Task, show: Callable[[float], None]) -> Event:
     folder = Path(task.folder)
     try:
         make_folder(folder)
-        with lock(folder, wait=True):  # a process that outlived its parent may still be at it
+        with lock(folder, wait=True):  # a process that outlived its parent may still be playing it
             play_run(Run.from_json(task.run), folder, show, task.checkpoint_seconds)
     except StorageError as error:
         return Event(task.number, "storage", why=f"{error.where}: {error.given}")
     except OSError as error:
         return Event(task.number, "storage", why=f"{error}")
-    except Exception as error:  # anything at all: the other runs go on
+    except Exception as error:  # whatever it is, the other runs continue
         text = traceback.format_exc()
         try:
             write_bytes(folder / TRACEBACK, text.encode("utf-8", "replace"))
@@ -104,7 +105,7 @@ class _Worker:
 
 @contextmanager
 def processes(jobs: int) -> Iterator[Player]:
-    """So many processes of this machine; at first no more than it has cores, since there may be fewer runs."""
+    """Open ``jobs`` processes; at first at most one per core, because there may be fewer runs."""
     workers = [_started(jobs) for _ in range(min(jobs, len(os.sched_getaffinity(0))))]
     try:
         yield partial(_played, workers, jobs)
@@ -122,18 +123,18 @@ def _played(workers: list[_Worker], jobs: int, tasks: Sequence[Task]) -> Generat
             for worker in workers:
                 if worker.task is None and waiting:
                     worker.task = waiting.popleft()
-                    with suppress(OSError):  # it died in its sleep, which is heard below
+                    with suppress(OSError):  # it died while idle, which is handled below
                         _say(worker.pipe, worker.task)
                     yield Event(worker.task.number, "begun")
             for ready in wait([worker.pipe for worker in workers if worker.task]):
                 worker = next(one for one in workers if one.pipe is ready)
                 yield from _heard(worker, workers, waiting, deaths)
     finally:
-        _stop(workers)  # before whoever stopped this lets go of the folder
+        _stop(workers)  # before the caller releases the folder
 
 
 def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths: dict[int, int]) -> Iterator[Event]:
-    """What a process says; or that it says nothing more."""
+    """Handle a message from a process, or its death."""
     from advmdp.core.files import write_bytes
     from advmdp.experiments.runs import TRACEBACK
 
@@ -150,7 +151,7 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
             return
         code = worker.process.exitcode or 0
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        why = f"its process died {LIVES} times, the last time by {name}"
+        why = f"its process died {LIVES} times, the last time with {name}"
         with suppress(StorageError):
             write_bytes(Path(task.folder) / TRACEBACK, f"{why}\n".encode())
         yield Event(task.number, "failed", why=why)
@@ -161,7 +162,7 @@ def _heard(worker: _Worker, workers: list[_Worker], waiting: deque[Task], deaths
 
 
 def _started(jobs: int) -> _Worker:
-    """A process that is one of so many."""
+    """Start one of ``jobs`` processes."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
@@ -172,7 +173,7 @@ def _started(jobs: int) -> _Worker:
 
 
 def _stop(workers: list[_Worker]) -> None:
-    """Ask for a last checkpoint from those that play, and wait for it; again, since compiled code may not listen."""
+    """Ask busy processes for a last checkpoint and wait; ask repeatedly, because compiled code may miss a signal."""
     until = time.monotonic() + PATIENCE
     for worker in workers:
         if worker.task is None:
@@ -188,13 +189,13 @@ def _stop(workers: list[_Worker]) -> None:
 
 
 def _work(pipe: Connection) -> None:
-    """What a process does: play what it is sent, until there is no one to send more."""
+    """The main loop of a process: play tasks until the parent is gone."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     said = 0.0
 
     def show(done: float) -> None:
         nonlocal said
-        if time.monotonic() - said > EVERY or done >= horizon:  # what follows, the best fixed policy, may take long
+        if time.monotonic() - said > EVERY or done >= horizon:  # the best fixed policy, which follows, may take long
             said = time.monotonic()
             _say(pipe, Event(task.number, "progress", done))
 
@@ -213,9 +214,9 @@ def _work(pipe: Connection) -> None:
 
 @contextmanager
 def remembered() -> Iterator[Callable[[], None]]:
-    """Ctrl-C that got lost is raised again when what this gives is called.
+    """Remember Ctrl-C; the function this yields raises it again if it was swallowed.
 
-    Code that is not Python, when it compiles or makes validators, calls Python back and takes no errors from it.
+    Native code, for example when it compiles or builds validators, may call Python and discard its exceptions.
     """
     asked = False
 
@@ -232,7 +233,7 @@ def remembered() -> Iterator[Callable[[], None]]:
             raise KeyboardInterrupt
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if threading.current_thread() is not threading.main_thread():  # which alone may say what a signal does
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set signal handlers
         handlers = {}
     for number, before in handlers.items():
         if callable(before):
@@ -246,7 +247,7 @@ def remembered() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def unswept() -> Iterator[None]:
-    """What is imported in here stays, so nothing looks for garbage in it: neither now nor when the process ends."""
+    """Exclude everything imported here from garbage collection, now and at exit: imports stay anyway."""
     gc.disable()
     try:
         yield
@@ -256,7 +257,7 @@ def unswept() -> Iterator[None]:
 
 
 def _get_ready() -> None:
-    """Import the library and read compiled code from the disk: a second that would be lost when there is work."""
+    """Import the library and load its compiled code ahead of time, which takes about a second."""
     from advmdp.game.play import play
     from advmdp.learners.uc_o_reps import UCOREPS
     from advmdp.losses import Stochastic
@@ -267,7 +268,7 @@ def _get_ready() -> None:
 
 
 def _say(pipe: Connection, message: Task | Event) -> None:
-    """As JSON: nothing that is sent can run."""
+    """Send a message as JSON, which cannot carry code."""
     pipe.send_bytes(json.dumps(message).encode())
 
 
@@ -278,8 +279,8 @@ def _hear(pipe: Connection) -> list[Any]:
 
 @contextmanager
 def _later() -> Iterator[None]:
-    """Processes started in here hear Ctrl-C when they can answer it, even one that came before; and so does this."""
-    resource_tracker.ensure_running()  # starting with the first process, it would let signals through again
+    """Block Ctrl-C, here and in processes started here, until they can handle it; a pending one is delivered then."""
+    resource_tracker.ensure_running()  # if it started with the first process, it would unblock signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -289,7 +290,7 @@ def _later() -> Iterator[None]:
 
 @contextmanager
 def _shared_cores(jobs: int) -> Iterator[None]:
-    """What processes started in here are told of threads: no more than their part of the cores."""
+    """Limit the threads of processes started here to their part of the cores."""
     part = str(max(1, len(os.sched_getaffinity(0)) // jobs))
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update({name: part if name in SHARED else "1" for name in THREADS})

@@ -1,17 +1,15 @@
-"""Who plays the runs of an experiment: a Ray cluster, given by its address, or made for it on this machine.
+"""The Ray engine, which plays the runs of an experiment on a Ray cluster, given by its address or started here.
 
-A run is one task for one core, whose compiled code is told to use one thread.  Where the worker sees the
-store's folder it plays straight into it, so that checkpoints outlive workers and nodes; elsewhere it plays in a
-folder of its own and sends the finished files, which are then written here.  Files that a spec names are sent
-to workers that lack them.
+A run is a task for one core, and its compiled code uses one thread.  If the worker can see the store's folder, it plays
+directly into it, so that checkpoints survive workers and nodes.  Otherwise it plays in a folder of its own and sends
+back the finished files, which the driver writes.  Files named in a spec are sent to workers that lack them.
 
-A task that is lost with its worker or its node is sent out again by us, not by Ray: Ray counts both alike, and
-would either give up on a run whose nodes are taken away or play one that kills its process for ever.  Here the
-loss of a node counts for nothing, and a run is failed when it has cost several workers.  The driver holds
-nothing that is not in the store: when it dies Ray ends its tasks, and the next one goes on from the
-checkpoints.
+We resubmit tasks that are lost with their worker or node ourselves.  Ray does not tell the two cases apart: it would
+either give up on a run whose nodes are taken away, or retry for ever a run that kills its process.  Here a lost node
+does not count, and a run has failed once several workers have died playing it.  The driver keeps no state outside the
+store: if it dies, Ray ends its tasks, and the next driver continues from the checkpoints.
 
-Progress goes through a small actor.  It is only for show: no run waits for it, or fails with it.
+An actor collects progress.  It is only for display: no run waits for it or fails with it.
 """
 
 import hashlib
@@ -43,26 +41,26 @@ from advmdp.experiments.spec import FilePart
 from advmdp.experiments.store import INDEX, lock
 
 LIVES = 5
-"""How many workers may die over one run; more than two, since a dying node can look like a dying worker."""
+"""How many workers may die playing one run; more than two, because a dying node can look like a dying worker."""
 WINDOW = 200
-"""Runs that Ray is given at once at least: each look at what is ready costs time for each of them, and a cluster
-grows by what waits for it."""
+"""The least number of runs submitted to Ray at once.  Polling takes time for each of them, but a cluster only grows if
+tasks are waiting."""
 EVERY = 0.5
-"""Seconds between looks at the progress."""
+"""Seconds between polls of the progress."""
 PATIENCE = 20.0
 """Seconds for the last checkpoints when a run is stopped."""
 STORE = 100 * 2**20
-"""Bytes of shared memory that a cluster of our own sets aside: results are small."""
-EXPECTED = "the address of a Ray cluster that is up"
+"""Bytes of shared memory for a cluster that we start: results are small."""
+EXPECTED = "the address of a running Ray cluster"
 SENT = (CURVE, FLOW, TRACEBACK, MANIFEST)
-"""Files that come back from a worker elsewhere, in the order of writing: a manifest means finished."""
+"""Files that a remote worker sends back, in the order of writing: a manifest means finished."""
 
 
 def make_engine(address: str | None = None, at_once: int | None = None) -> Engine:
-    """The engine of the cluster at ``address``; without one, of a cluster made here with a core for each job.
+    """The engine for the cluster at ``address``; without an address, for a local cluster with a core for each job.
 
-    A cluster that is given plays as much at once as it has cores, whatever the number of jobs, unless ``at_once``
-    says less.  Where the process is connected to a cluster already, that is the one.
+    A given cluster plays as many runs at once as it has cores, whatever the number of jobs, unless ``at_once`` is
+    smaller.  If the process is already connected to a cluster, that one is used.
     """
     if find_spec("ray") is None:
         raise MissingPackageError("ray", "ray")
@@ -79,7 +77,7 @@ def make_engine(address: str | None = None, at_once: int | None = None) -> Engin
 
 
 def _check_address(address: str) -> None:
-    """Ray itself would try for minutes, and say so on the terminal."""
+    """Check that something listens at the address: Ray itself would retry for minutes, with messages."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit() and address not in ("auto", "local"):
         raise InputError("--address", f"{address!r}", f"{EXPECTED}: HOST:PORT, or auto")
@@ -92,7 +90,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _connected(address: str | None, jobs: int) -> Iterator[Any]:
-    """Ray, connected, without a word of its own on the terminal; disconnected again if it was not before."""
+    """Connect to Ray, with its messages suppressed; disconnect at the end unless it was connected before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
@@ -111,7 +109,7 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError("--address", f"{address} ({error})", EXPECTED) from None
     if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own in its place, which saves nothing
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray has replaced it by a handler that saves nothing
     try:
         with _silenced():
             yield ray
@@ -121,10 +119,10 @@ def _connected(address: str | None, jobs: int) -> Iterator[Any]:
 
 @contextmanager
 def _only_here() -> Iterator[None]:
-    """A cluster that is started in here listens on the loopback address: whoever reaches Ray's ports can run code.
+    """Make a cluster started here listen on the loopback address only: anyone who reaches Ray's ports can run code.
 
-    Ray puts the address of the network in the place of 127.0.0.1, wherever that is given, unless it was told that this
-    is a system where it makes no clusters; it reads that from the environment, and keeps it.
+    Ray replaces 127.0.0.1 by the network address, unless clusters are disabled on this system.  It reads that setting
+    from the environment and caches it.
     """
     from ray._private import ray_constants
 
@@ -142,11 +140,11 @@ def _only_here() -> Iterator[None]:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """No reports of dead nodes on standard output: they are expected, and Ray has no setting against them."""
+    """Suppress Ray's reports of dead nodes on standard output: they are expected, and no setting turns them off."""
     from ray._private import worker
 
     said = getattr(worker, "print_to_stdstream", None)
-    if said is None:  # another version of Ray: it may talk
+    if said is None:  # another version of Ray: leave its messages
         yield
         return
     worker.print_to_stdstream = lambda *given, **named: None
@@ -157,7 +155,7 @@ def _silenced() -> Iterator[None]:
 
 
 class _Answer(NamedTuple):
-    """What a worker says of a task: what became of it, the files if it played elsewhere, those it lacks."""
+    """A worker's answer about a task: the outcome, its files if it played elsewhere, and files that it lacks."""
 
     event: Event
     files: Mapping[str, bytes] = {}
@@ -169,7 +167,7 @@ def _failed(task: Task, why: str, text: str) -> _Answer:
 
 
 class _Driver:
-    """One experiment on a cluster: what is to be sent, what is out, and what was heard of it."""
+    """One experiment on a cluster: tasks to submit, tasks submitted, and their outcomes."""
 
     def __init__(self, ray: Any, tasks: Sequence[Task], at_once: int) -> None:
         self.ray = ray
@@ -189,7 +187,7 @@ class _Driver:
         self.looked = time.monotonic()
 
     def events(self) -> Iterator[Event]:
-        """What happens, until all is done; close the iterator to stop."""
+        """Yield events until all tasks are done; close the iterator to stop."""
         try:
             while self.waiting or self.out:
                 while self.waiting and len(self.out) < self.at_once:
@@ -204,7 +202,7 @@ class _Driver:
             self._stop()
 
     def _heard(self, ref: Any, task: Task) -> Iterator[Event]:
-        """What became of a task, or that it must be sent again."""
+        """Handle the outcome of a task, or submit it again."""
         failure = self.ray.exceptions
         try:
             event, files, lacks = self.ray.get(ref)
@@ -216,9 +214,9 @@ class _Driver:
             if deaths < LIVES:
                 self.waiting.appendleft(task)
                 return
-            why = f"its process died {LIVES} times, the last time so: {_first_line(error)}"
+            why = f"its process died {LIVES} times, the last time with {_first_line(error)}"
             event, files, lacks = _failed(task, why, f"{error}")
-        except failure.RayError as error:  # no worker could even begin
+        except failure.RayError as error:  # no worker could start it
             event, files, lacks = _failed(task, f"Ray: {_first_line(error)}", f"{error}")
         if lacks:
             try:
@@ -236,7 +234,7 @@ class _Driver:
             yield Event(number, "begun")
 
     def _progress(self) -> Iterator[Event]:
-        """What is on the board; nothing if it cannot be had, since Ray puts up another."""
+        """Yield the progress on the board; nothing if it has died, because Ray restarts it."""
         if self.asked is None and time.monotonic() - self.looked > EVERY:
             self.asked = self.board.take.remote()
         if self.asked is None or not self.ray.wait([self.asked], timeout=0)[0]:
@@ -253,7 +251,7 @@ class _Driver:
                 yield Event(number, "progress", done)
 
     def _stop(self) -> None:
-        """Ask for a last checkpoint from those that play, and wait for it."""
+        """Ask running tasks for a last checkpoint, and wait for it."""
         refs = list(self.out)
         for force in (False, True):
             for ref in refs:
@@ -266,7 +264,7 @@ class _Driver:
 
 
 def _kept(event: Event, task: Task, files: Mapping[str, bytes]) -> Event:
-    """Write what a worker elsewhere has sent; the event, unless that fails."""
+    """Write the files that a remote worker has sent; return the event, or a storage error."""
     folder = Path(task.folder)
     if not files:
         return event
@@ -284,29 +282,29 @@ def _kept(event: Event, task: Task, files: Mapping[str, bytes]) -> Event:
 
 
 class Board:
-    """An actor: how far runs have come, since someone last looked."""
+    """An actor that collects the progress of runs since the last poll."""
 
     def __init__(self) -> None:
         self.news: dict[int, float] = {}
 
     def tell(self, number: int, done: float) -> None:
-        """A run has come so far."""
+        """Record the progress of a run."""
         self.news[number] = done
 
     def take(self) -> dict[int, float]:
-        """What is new."""
+        """Return and clear what was recorded since the last call."""
         news, self.news = self.news, {}
         return news
 
 
 def _play(given: tuple[Any, ...], token: str, sent: Mapping[str, Any], board: Any) -> tuple[Any, ...]:
-    """What a worker does with a task."""
+    """Play a task on a worker."""
     task = Task(*given)
     with tempfile.TemporaryDirectory(prefix="advmdp-") as scratch:
         try:
             run = Run.from_json(task.run)
             if run.folder != Path(task.folder).name:
-                raise InputError("--engine ray", f"advmdp {__version__} on a worker", "the same as here")
+                raise InputError("--engine ray", f"advmdp {__version__} on a worker", "the same version as here")
             run = _with_files(run, sent, Path(scratch))
         except _Lacking as lacking:
             return tuple(_Answer(Event(task.number, "failed"), lacks=lacking.args))
@@ -319,7 +317,7 @@ def _play(given: tuple[Any, ...], token: str, sent: Mapping[str, Any], board: An
 
 
 def _teller(board: Any, number: int) -> Callable[[float], None]:
-    """Tells of progress at once and then from time to time, and never waits for an answer."""
+    """A function that reports progress now and then, and never waits for an answer."""
     told = 0.0
 
     def show(done: float) -> None:
@@ -334,10 +332,10 @@ def _teller(board: Any, number: int) -> Callable[[float], None]:
 
 
 def _token(folder: Path) -> str:
-    """What tells whether the store of a run's folder is the same here and there: its index, as it is on disk.
+    """A token that is equal on two machines if they share the run's store: the identity of its index on disk.
 
-    Another folder of the same name, or a copy, has another; where one shared folder shows itself differently on two
-    machines, or cannot be written to, files are sent though they need not be, which is right as well.
+    Another folder of the same name, or a copy, has another token.  If a shared folder looks different on two machines,
+    or is not writable, files are sent although they need not be, which is correct too.
     """
     index = folder.parent.parent / INDEX
     try:
@@ -349,13 +347,13 @@ def _token(folder: Path) -> str:
 
 
 def _elsewhere(task: Task, token: str, show: Callable[[float], None]) -> _Answer:
-    """Play in a folder that the next worker of this node would find again, and give the files."""
+    """Play in a folder that the next worker on this node would find again, and return the files."""
     name = f"advmdp-{os.getuid()}-{hashlib.sha256(f'{token} {task.folder}'.encode()).hexdigest()[:16]}"
     folder = Path(tempfile.gettempdir()) / name
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.lstat().st_uid != os.getuid() or folder.is_symlink():
-            raise InputError(f"{folder}", "a folder of someone else", "one that can be used")
+            raise InputError(f"{folder}", "a folder of another user", "a folder that can be used")
     except (OSError, InputError) as error:
         return _failed(task, f"{error}", traceback.format_exc())
     event = play_task(task._replace(folder=str(folder)), show)
@@ -364,12 +362,12 @@ def _elsewhere(task: Task, token: str, show: Callable[[float], None]) -> _Answer
     return _Answer(event, files)
 
 
-class _Lacking(Exception):  # noqa: N818 (no error: it is asked for)
-    """Files that are not here; its arguments are their names."""
+class _Lacking(Exception):  # noqa: N818 (not an error: it requests files)
+    """Files are missing here; its arguments are their names."""
 
 
 def _with_files(run: Run, sent: Mapping[str, Any], scratch: Path) -> Run:
-    """The run with its files as they are here or, where they are not, as they were sent."""
+    """The run with its local files, or with the files that were sent where local ones are missing."""
     parts: dict[str, Any] = {}
     lacks = []
     for name, part in (("world", run.world), ("losses", run.losses)):
@@ -384,14 +382,14 @@ def _with_files(run: Run, sent: Mapping[str, Any], scratch: Path) -> Run:
         path.write_bytes(ray.get(sent[part.file]))
         parts[name] = part.model_copy(update={"file": str(path)})
         if not _is_here(str(path), part.digest):
-            raise InputError(part.file, "a file that was changed", "the one that the spec was read with")
+            raise InputError(part.file, "changed since the spec was read", "the same file")
     if lacks:
         raise _Lacking(*lacks)
     return replace(run, **parts)
 
 
 def _is_here(file: str, digest: str) -> bool:
-    """Whether the file is here with the contents that the spec was read with."""
+    """Whether the file exists here with the contents that it had when the spec was read."""
     try:
         content = Path(file).read_bytes()
     except OSError:

@@ -1,6 +1,6 @@
-// The report of an experiment: curves and tables as the controls say.
+// The script of an experiment's report, which draws curves and shows tables as the controls select.
 "use strict";
-// Draws what the controls say, anew each time: some hundred points a curve, so nothing is kept.
+// Every change redraws everything: a curve has about a hundred points, so nothing needs to be kept.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const chart = $("chart"), margin = {top: 12, right: 22, bottom: 40, left: 62};
@@ -57,7 +57,7 @@ function extent(lines, key, bounds, log) {
   return [Math.max(Math.min(high, ...means), Math.max(0, ...means) / 10 ** MOST_DECADES) / 1.3, high * 1.3];
 }
 
-// Those that end lowest: were the worst in the picture, nobody could tell the best apart.
+// The curves that end lowest: if the worst were in the picture, the best would look the same.
 function closest(lines, key) {
   if (!$("best").checked) return lines;
   const end = (line) => line[key][0].at(-1), best = [...lines].sort((a, b) => end(a) - end(b)).slice(0, BEST);
@@ -113,7 +113,7 @@ function curve(into, line, key, x, y) {
 function guide(into, lines, x, y, last) {
   const ends = lines.map((line) => line.regret[0].at(-1)).filter((v) => v > 0);
   if (!ends.length) return;
-  const top = Math.min(...ends); // the best: the worst one says nothing about the others
+  const top = Math.min(...ends); // the best learner; a guide to the worst would be of no use
   const points = [...Array(61).keys()].map((i) => Math.exp(Math.log(last) * i / 60));
   const d = points.map((t) => `${x(t).toFixed(1)} ${y(top * Math.sqrt(t / last)).toFixed(1)}`);
   add(into, "path", {class: "guide", d: `M${d.join("L")}`});
@@ -131,17 +131,17 @@ function look(learner) { return `k${learner % 8} d${Math.floor(learner / 8) % 4}
 function caption(lines, which, log, high) {
   const seeds = [...new Set(lines.map((line) => line.seeds))].join(" or ");
   const bands = lines.some((line) => line[which.key][1][0] !== null);
-  let text = lines.length ? `${which.about} Means over ${seeds} ${seeds === "1" ? "seed" : "seeds"}` : "No learner that has this is switched on";
+  let text = lines.length ? `${which.about} Means over ${seeds} ${seeds === "1" ? "seed" : "seeds"}` : "No selected learner has this curve";
   if (bands) text += `; bands are ${data.level} bootstrap intervals of the mean`;
   text += ".";
   const over = lines.filter((line) => !log && line[which.key][0].at(-1) > high).map((line) => `${named(line.learner)} (${short(line[which.key][0].at(-1))})`);
-  if (over.length) text += ` Above the picture at the end: ${over.join(", ")}.`;
-  if (which.key === "above" && lines.length) text += " Beside each learner: what it paid so far, and how much that is above the least.";
+  if (over.length) text += ` Outside the picture at the end: ${over.join(", ")}.`;
+  if (which.key === "above" && lines.length) text += " Next to each learner: what it paid so far, and its excess over the least.";
   if (which.key.startsWith("regret") && data.reacts[setting()]) text += ` ${data.reacting}`;
-  if (lines.length && which.key === "regret" && $("guide").checked) text += " The broken grey line grows as √T and ends at the best learner.";
+  if (lines.length && which.key === "regret" && $("guide").checked) text += " The dashed grey line grows as √T and ends at the best learner.";
   if (lines.some((line) => line.bound.length) && which.key === "regret" && $("bound").checked)
-    text += " Thick strokes at the end, or dotted lines, are what a learner guarantees.";
-  if (lines.length && log) text += " Values of 0 or less have no place on a logarithmic axis.";
+    text += " Thick strokes at the end, or dotted lines, are guaranteed bounds.";
+  if (lines.length && log) text += " A logarithmic axis does not show values of 0 or less.";
   $("caption").textContent = text;
 }
 

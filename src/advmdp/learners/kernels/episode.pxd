@@ -17,6 +17,7 @@ cdef struct Episodes:
     Index transitions
     Index dimensions
     bint given  # whether the trajectories are given, or drawn
+    bint late  # whether the loss comes late: the path has been counted, and others may have come since
     Reals losses  # (count, transitions, dimensions)
     Reals uniforms  # (count, 2 steps), for the trajectories
     Counters states  # (count, steps + 1)
@@ -42,6 +43,11 @@ cdef class Block:
 cdef class Rule:
     cdef const double[::1] policy  # for the next episode
     cdef Index episode  # how many were learned from before the block
+    cdef Index told  # the number of the block's first episode
+    cdef Index coming  # the number of the episode that begins after it
+    cdef Index others  # how many other episodes are open meanwhile
+    cdef Index left  # episodes until the epoch ends at the latest; below zero, it goes on as long as it likes
+    cdef bint moved  # whether the set is another than the one that q_t was made in
     cdef readonly Index broken
     cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil

@@ -7,6 +7,9 @@ trajectory and account for the policy under the true P; then the rule sees the e
     see      look at the episode and count it; True ends the epoch, and Python prepares the next before `learn`
     learn    change the policy; anything but GOES_ON stops the loop
 
+An episode whose loss comes late has been counted before. Then :meth:`Rule.observe` sees it, with all that the learner
+remembers of it in place, and `learn` follows with things as they are now.
+
 A learner that sees the losses along its path only takes them from :func:`reveal` and looks at no others.
 """
 
@@ -39,7 +42,7 @@ class Block:
         view.total = floats_of(arrays["total"].ravel())
         view.q, view.mass, view.z = floats_of(arrays["q"]), floats_of(arrays["mass"]), floats_of(arrays["z"])
         view.seen, view.account = floats_of(arrays["seen"]), terms_of(account, view.steps)
-        view.answer = cython.NULL
+        view.answer, view.late = cython.NULL, False
         if reaction is not None:
             answering: Reaction = reaction
             view.answer = cython.address(answering.view)
@@ -60,13 +63,35 @@ class Rule:
 
     def __init__(self, policy):
         self.policy = policy
-        self.broken = -1
+        self.broken, self.told, self.coming, self.others, self.left = -1, 0, 1, 0, -1
+        self.moved = False
 
     def see(self, world, block, b):
         return False
 
     def learn(self, world, block, b):
         return GOES_ON
+
+    def place(
+        self, told: cython.Py_ssize_t, coming: cython.Py_ssize_t, others: cython.Py_ssize_t, moved: cython.bint
+    ) -> None:
+        """Where a block stands among all episodes.
+
+        ``told`` and ``coming`` are the numbers of its first episode and of the one that begins after it, ``others`` is
+        how many others are open, and ``moved`` says that the set has changed since the policy was made.
+        """
+        self.told, self.coming, self.others, self.moved = told, coming, others, moved
+
+    def end_after(self, episodes: cython.Py_ssize_t) -> None:
+        """End the epoch after so many episodes, if it has not ended before."""
+        self.left = episodes
+
+    def observe(self, world: Dynamics, block: Block) -> None:
+        """See the one episode of a block, whose path has been counted."""
+        block.view.late = True
+        place, episodes = cython.address(world.view), cython.address(block.view)
+        with cython.nogil:
+            self.see(place, episodes, 0)
 
     def play(self, world: Dynamics, block: Block, b: cython.Py_ssize_t, seen: cython.bint, episode: cython.Py_ssize_t):
         """Play episodes b, b + 1, ... of the block; ``seen`` says that of b only `learn` is left.
@@ -81,11 +106,15 @@ class Rule:
             while b < episodes.count:
                 if not seen:
                     enter(place, episodes, b, cython.address(self.policy[0]))
-                    if self.see(place, episodes, b):
+                    over = self.see(place, episodes, b)
+                    self.left -= 1
+                    if over or self.left == 0:
                         status = NEW_EPOCH
                         break
+                self.moved |= seen
                 seen = False
                 status = self.learn(place, episodes, b)
+                self.moved = False
                 if status != GOES_ON:
                     break
                 b += 1
@@ -114,7 +143,7 @@ def reveal(block, b):
     """The losses along the path of episode b, one a step: all that a bandit learner is shown."""
     taken, loss = taken_of(block, b), loss_of(block, b)
     for k in range(block.steps):
-        block.seen[k] = loss[taken[k] * block.dimensions]
+        block.seen[k] = loss[taken[k] * block.dimensions] if taken[k] >= 0 else 0.0  # a path in part
     return block.seen
 
 
@@ -127,6 +156,8 @@ def estimate(world, pairs, seen, chance, out):
     """
     memset(out, 0, world.transitions * cython.sizeof(cython.double))
     for k in range(world.steps):
+        if pairs[k] < 0:
+            continue
         for i in range(world.transition_ptr[pairs[k]], world.transition_ptr[pairs[k] + 1]):
             out[i] = seen[k] / chance[k]
 

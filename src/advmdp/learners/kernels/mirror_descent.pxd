@@ -10,6 +10,7 @@ cdef enum:  # where z_t comes from
     SUBGRADIENT = 0  # the whole loss
     IMPORTANCE = 1  # the path's losses over q_t(x, a)
     UPPER = 2  # the same over u_t(x, a) + gamma
+    GROUPED = 3  # the losses of the groups seen, over U_t(g) + gamma
 
 cdef class Descent(Rule):
     cdef readonly tuple owners
@@ -28,8 +29,15 @@ cdef class Descent(Rule):
     cdef Floats log_w
     cdef Floats z
     cdef Floats chance  # what the losses along a path are divided by
+    cdef Floats delays  # the sum of open episodes, what falls of the step cost, and the step over its first
+    cdef Ints group_of  # for each transition
+    cdef Ints group_ptr
+    cdef Ints members  # the transitions of each group
+    cdef Ints last_step  # of each group
+    cdef Ints certain  # whether no path avoids a group
     cdef Reals log_start
     cdef double eta
+    cdef double horizon  # 0 where there is none
     cdef double share
     cdef double gamma
     cdef double tolerance
@@ -41,8 +49,10 @@ cdef class Descent(Rule):
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
 
 cdef Outcome advance(Descent self, const World *world, Index t) noexcept nogil
+cdef Outcome settle(Descent self, const World *world) noexcept nogil
 cdef Outcome begin(Descent self, const World *world) noexcept nogil
 cdef Outcome project(Descent self, const World *world) noexcept nogil
 cdef void weigh_path(Descent self, const World *world, const Episodes *block, Index b) noexcept nogil
+cdef void weigh_groups(Descent self, const World *world, const Episodes *block, Index b) noexcept nogil
 cdef void weigh(Descent self, Index size, Index t) noexcept nogil
 cdef double log_add(double a, double b) noexcept nogil

@@ -13,7 +13,8 @@ from cython.cimports.advmdp.learners.kernels.episode import (
     states_of,
     taken_of,
 )
-from cython.cimports.advmdp.planning.kernels.optimism import Plan, largest_reach
+from cython.cimports.advmdp.model.kernels.world import Dynamics
+from cython.cimports.advmdp.planning.kernels.optimism import Plan, largest_reach, largest_visit
 from cython.cimports.advmdp.projection.kernels.memory import Bounds, Workspace
 from cython.cimports.advmdp.projection.kernels.solver import solve
 from cython.cimports.advmdp.projection.kernels.types import SOLVED
@@ -38,7 +39,12 @@ class Descent(Rule):
         self.log_w, self.z, self.chance = floats_of(belief.log_w), floats_of(belief.z), floats_of(belief.chance)
         self.log_start, self.eta, self.anytime = reals_of(steps.log_start), steps.eta, steps.anytime
         self.share, self.gamma, self.counting = steps.share, steps.gamma, steps.counting
-        self.source = steps.source
+        if steps.groups is not None:
+            groups = steps.groups
+            self.group_of, self.group_ptr = ints_of(groups.of), ints_of(groups.ptr)
+            self.members, self.last_step = ints_of(groups.members), ints_of(groups.last_step)
+            self.certain = ints_of(groups.certain)
+        self.source, self.horizon, self.delays = steps.source, steps.horizon, floats_of(belief.delays)
 
     def within(self, bounds: Bounds) -> None:
         """Project onto this set from now on."""
@@ -48,6 +54,11 @@ class Descent(Rule):
         """Take subgradients of the criterion with this table."""
         self.criterion, self.terms = terms, terms_of(terms, steps)
 
+    def project_again(self, world: Dynamics) -> tuple:
+        """Move q into a new set before any loss has come; the status and the gap."""
+        found = settle(self, cython.address(world.view))
+        return found.status, found.gap
+
     def see(self, world, block, b):
         """z_t, what q_t would have cost, and the counters."""
         loss = loss_of(block, b)
@@ -55,14 +66,20 @@ class Descent(Rule):
             block.believed[b] = evaluate_terms(
                 cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
             )
+        elif self.source == GROUPED:
+            weigh_groups(self, world, block, b)
         else:
             weigh_path(self, world, block, b)
         if self.source != SUBGRADIENT or not same_terms(cython.address(self.terms), cython.address(block.account)):
             block.believed[b] = evaluate_terms(
                 cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
             )
-        return self.counting and count_path(
-            self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
+        return (
+            self.counting
+            and not block.late
+            and count_path(
+                self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
+            )
         )
 
     def learn(self, world, block, b):
@@ -75,6 +92,12 @@ class Descent(Rule):
 def advance(self, world, t):
     """q_{t+1} from q_t and z_t."""
     weigh(self, world.transitions, t)
+    return project(self, world)
+
+
+def settle(self, world):
+    """q moved into the set."""
+    memcpy(self.log_w, self.log_q, world.transitions * cython.sizeof(cython.double))
     return project(self, world)
 
 
@@ -99,12 +122,36 @@ def weigh_path(self, world, block, b):
     pairs, states = pairs_of(block, b), states_of(block, b)
     for k in range(block.steps):
         p = pairs[k]
+        if p < 0:
+            continue
         if self.source == IMPORTANCE:
             self.chance[k] = exp(self.log_pairs[p])
         else:
             sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
             self.chance[k] = self.chosen[p] * largest_reach(world, sets, k, states[k], plan) + self.gamma
     estimate(world, pairs, reveal(block, b), self.chance, self.z)
+
+
+def weigh_groups(self, world, block, b):
+    """z_t from the losses of all groups that the path has seen."""
+    taken, loss = taken_of(block, b), loss_of(block, b)
+    sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
+    memset(self.z, 0, world.transitions * cython.sizeof(cython.double))
+    for k in range(block.steps):
+        if taken[k] < 0:
+            continue
+        g = self.group_of[taken[k]]
+        before: cython.bint = False
+        for j in range(k):
+            before = before or (taken[j] >= 0 and self.group_of[taken[j]] == g)
+        if before:
+            continue
+        chance = 1.0
+        if not self.certain[g]:
+            chance = largest_visit(world, sets, self.group_of, g, self.last_step[g], plan) + self.gamma
+        for j in range(self.group_ptr[g], self.group_ptr[g + 1]):
+            i = self.members[j]
+            self.z[i] = loss[i * block.dimensions] / chance
 
 
 def log_add(a, b):
@@ -114,11 +161,21 @@ def log_add(a, b):
 
 
 def weigh(self, size, t):
-    """log w = log q - eta z, with a fixed share of q_1 where asked for."""
-    eta, keep = self.eta, 1.0
+    """log w = log q - eta z, with a fixed share of q_1 where asked for.
+
+    A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
+    """
+    eta, keep, late = self.eta, 1.0, self.delays[0] + self.others
     if self.anytime:
-        # A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
-        eta, keep = self.eta / sqrt(t + 1.0), sqrt((t + 1.0) / (t + 2.0))
+        eta = self.eta / sqrt(t + 1.0 + 2.0 * self.delays[0])
+        keep = sqrt((t + 1.0 + 2.0 * self.delays[0]) / (t + 2.0 + 2.0 * late))
+    elif late > 0.0:
+        T = self.horizon if self.horizon > 0.0 else t + 1.0
+        level = min(self.delays[2], sqrt(T / (T + 2.0 * late)))
+        eta, keep = self.eta * self.delays[2], level / self.delays[2]
+        self.delays[2] = level
+    self.delays[0] = late
+    self.delays[1] += self.others * (1.0 - keep)
     for i in range(size):
         self.log_w[i] = self.log_q[i] - eta * self.z[i]
     if keep < 1.0:  # else a start of -inf times zero would be no number

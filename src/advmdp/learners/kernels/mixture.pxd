@@ -17,11 +17,18 @@ cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers
     HINT = 7
     FOUND = 8
 
+cdef enum:  # how UC-O-REPS gets to its next measure
+    AFRESH = 0
+    ONE_STEP = 1  # on from where it is
+    NEW_SET = 2  # no further, but in it
+    STAY = 3
+
 cdef class Mixture(Rule):
     cdef readonly tuple owners
     cdef Descent descent
     cdef Layout layout
     cdef Bounds bounds
+    cdef Bounds leaders  # of the experts that follow all losses
     cdef object owner_of_center
     cdef object criterion
     cdef Terms terms
@@ -47,7 +54,9 @@ cdef class Mixture(Rule):
     cdef Floats spans
     cdef Floats past  # (lags, transitions): the last losses
     cdef Floats errors  # (2, lags + 1): of the prediction by each lag, and how many these are
+    cdef Counters numbers  # (lags,): the episodes of the last losses
     cdef Index lags
+    cdef double span  # of the loss that was seen last
     cdef Counters awake
     cdef Floats losses  # scratch, over experts
     cdef Floats gaps
@@ -56,6 +65,7 @@ cdef class Mixture(Rule):
     cdef Floats mass  # scratch, over states, for each thread
     cdef Floats scratch  # for each thread: log w, log q, ln q(x, a)
     cdef Index stride
+    cdef Index next  # the number of the coming episode
     cdef Index num_spans
     cdef Ints visits
     cdef Counters new_visits
@@ -67,20 +77,21 @@ cdef class Mixture(Rule):
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
 
 cdef double reduce_layers(const World *world, Reals z, Floats out) noexcept nogil
-cdef void charge(Mixture self, const World *world) noexcept nogil
+cdef void charge(Mixture self, const World *world, bint late) noexcept nogil
 cdef double learning_rate(Mixture self) noexcept nogil
 cdef void weigh_experts(Mixture self) noexcept nogil
-cdef void remember(Mixture self, const World *world, Index t, double span) noexcept nogil
+cdef void remember(Mixture self, const World *world, Index t, Index told) noexcept nogil
 cdef double squared_distance(Reals a, Reals b, Index size) noexcept nogil
 cdef void compare_lags(Mixture self, Index n, Index t) noexcept nogil
 cdef void predict(Mixture self, Index n, Index t) noexcept nogil
 cdef double median_span(Mixture self, Index t) noexcept nogil
-cdef Floats signal_of(Mixture self, Index e, Index n, Index t) noexcept nogil
+cdef Floats signal_of(Mixture self, Index e, Index n) noexcept nogil
 cdef double step_of(Mixture self, Index e, Index t) noexcept nogil
 cdef void weigh_signal(Mixture self, const World *world, Reals signal, double eta, Floats log_w) noexcept nogil
 cdef int project_expert(Mixture self, const World *world, Index e, Index t, Index thread) noexcept nogil
 cdef bint is_due(Mixture self, Index e, Index t) noexcept nogil
-cdef int project_all(Mixture self, const World *world, Index t) noexcept nogil
+cdef int project_all(Mixture self, const World *world, Index t, int how) noexcept nogil
+cdef double largest_gap(Mixture self) noexcept nogil
 cdef void mix(Mixture self, const World *world) noexcept nogil
 
 

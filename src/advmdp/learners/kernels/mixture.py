@@ -16,7 +16,7 @@ from cython.cimports.advmdp.confidence.kernels.counting import count_path
 from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, ints_of, reals_of
 from cython.cimports.advmdp.criteria.kernels.terms import dot, evaluate_terms, same_terms, terms_of
 from cython.cimports.advmdp.learners.kernels.episode import GOES_ON, loss_of, pairs_of, taken_of
-from cython.cimports.advmdp.learners.kernels.mirror_descent import advance, begin
+from cython.cimports.advmdp.learners.kernels.mirror_descent import advance, begin, settle
 from cython.cimports.advmdp.model.kernels.evaluation import push_forward
 from cython.cimports.advmdp.model.kernels.world import Dynamics
 from cython.cimports.advmdp.projection.kernels.memory import Bounds, Workspace
@@ -30,6 +30,8 @@ from cython.parallel import prange, threadid
 KEEP = cython.declare(cython.double, 0.8)  # what smoothed losses keep of the day before
 MOST_SPANS = cython.declare(cython.double, 10.0)  # times the median: what a single episode may count for
 FORGET = cython.declare(cython.double, 0.99)  # what the record of a lag keeps of the day before
+NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight that no longer changes a digit of the mixture
+REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected in every tenth episode
 FAINTEST = cython.declare(cython.double, 1e-290)  # the mass of a state below which its policy is that of one expert
 
 
@@ -59,6 +61,7 @@ class Mixture(Rule):
         self.new_seen, self.num_spans = counters_of(pool.new_seen), len(pool.spans)
         self.scratch, self.stride = floats_of(pool.scratch.ravel()), pool.scratch.shape[1]
         self.gaps, self.threads = floats_of(pool.gaps), len(workspaces)
+        self.numbers = counters_of(pool.numbers)
         self.past, self.lags, self.errors = floats_of(pool.past.ravel()), len(pool.past), floats_of(pool.errors.ravel())
         self.works = cython.cast(
             cython.pointer(cython.pointer(Work)), malloc(self.threads * cython.sizeof(cython.p_void))
@@ -73,11 +76,15 @@ class Mixture(Rule):
     def __dealloc__(self):
         free(self.works)
 
-    def within(self, bounds: Bounds, center) -> None:
-        """Stay inside this set from now on; ``center`` has a row of it for each pair, for rules."""
-        self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
+    def within(self, bounds: Bounds, leaders: Bounds, first: Bounds, center) -> None:
+        """Stay inside these sets from now on: ``first`` is that of UC-O-REPS, ``leaders`` that of "all x a".
+
+        ``center`` has a row for each pair, for rules.
+        """
+        self.bounds, self.leaders = bounds, leaders
+        self.owner_of_center, self.center = center, reals_of(center)
         if self.descent is not None:
-            self.descent.bounds = bounds
+            self.descent.bounds = first
 
     def optimise(self, terms, steps) -> None:
         """Take subgradients of the criterion with this table."""
@@ -85,10 +92,18 @@ class Mixture(Rule):
 
     def begin(self, world: Dynamics) -> int:
         """The measures of all experts before the first episode, and their mixture; the status of the projections."""
-        status = project_all(self, cython.address(world.view), 0)
+        status = project_all(self, cython.address(world.view), 0, AFRESH)
         weigh_experts(self)
         mix(self, cython.address(world.view))
         return status
+
+    def project_again(self, world: Dynamics, episode: cython.Py_ssize_t, moved: cython.bint) -> tuple:
+        """The experts for another episode, in a new set if ``moved``, and their mixture; the status and the gap."""
+        self.next, self.moved = self.coming, moved
+        weigh_experts(self)
+        status = project_all(self, cython.address(world.view), episode, NEW_SET if moved else STAY)
+        mix(self, cython.address(world.view))
+        return status, largest_gap(self)
 
     def take_hint(self, world: Dynamics, loss, episode: cython.Py_ssize_t) -> int:
         """Wake the expert of forecasts, and mix anew for the coming episode."""
@@ -115,7 +130,7 @@ class Mixture(Rule):
         return SOLVED
 
     def see(self, world, block, b):
-        """z_t at the mixture, what that would have cost, and the counters."""
+        """z_t at the mixture, what that and all experts would have cost, and the counters."""
         loss = loss_of(block, b)
         block.believed[b] = evaluate_terms(
             cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
@@ -124,24 +139,30 @@ class Mixture(Rule):
             block.believed[b] = evaluate_terms(
                 cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
             )
-        return count_path(
+        self.span = reduce_layers(world, self.z, self.reduced)
+        charge(self, world, block.late)
+        return not block.late and count_path(
             self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
         )
 
     def learn(self, world, block, b):
-        t = self.episode + b
-        span = reduce_layers(world, self.z, self.reduced)
-        charge(self, world)
-        remember(self, world, t, span)
-        status = project_all(self, world, t + 1)
+        t, self.next = self.episode + b, self.coming + b
+        remember(self, world, t, self.told + b)
+        weigh_experts(self)
+        status = project_all(self, world, t + 1, ONE_STEP)
         if status != SOLVED:
             return status
-        weigh_experts(self)
         mix(self, world)
-        block.gap[b] = 0.0
-        for e in range(self.count):
-            block.gap[b] = max(block.gap[b], self.gaps[e])
+        block.gap[b] = largest_gap(self)
         return GOES_ON
+
+
+def largest_gap(self):
+    """That of the worst projection."""
+    gap = 0.0
+    for e in range(self.count):
+        gap = max(gap, self.gaps[e])
+    return gap
 
 
 def reduce_layers(world, z, out):
@@ -159,14 +180,22 @@ def reduce_layers(world, z, out):
     return span
 
 
-def charge(self, world):
-    """What every expert and the mixture would have paid, and the mixability gap; who is asleep pays as the mixture."""
+def charge(self, world, late):
+    """What every expert and the mixture would have paid, and the mixability gap; who is asleep pays as the mixture.
+
+    The mixture pays with the weights of the episode. The mix loss is that of the weights as they are now, which a late
+    loss finds changed (AdaHedgeD, Flaspohler et al. 2021).
+    """
     n, rate = world.transitions, learning_rate(self)
     paid, least, total = 0.0, INFINITY, 0.0
     for e in range(self.count):
         if self.awake[e]:
             self.losses[e] = dot(row(self.measures, e, n), self.reduced, n)
             paid += self.weights[e] * self.losses[e]
+    if late:
+        weigh_experts(self)
+    for e in range(self.count):
+        if self.awake[e]:
             least = min(least, self.losses[e] if self.weights[e] > 0.0 else INFINITY)
     for e in range(self.count):
         if self.awake[e] and rate < INFINITY:
@@ -199,26 +228,29 @@ def weigh_experts(self):
         self.weights[e] /= total
 
 
-def remember(self, world, t, span):
-    """Take the loss of episode t into all that experts respond to, and its span into the scale of their steps."""
-    n, x = world.transitions, self.reduced
+def remember(self, world, t, told):
+    """Take the loss of episode ``told``, the t-th that came, into all that experts respond to.
+
+    Its span goes into the scale of their steps.
+    """
+    n, x, span = world.transitions, self.reduced, self.span
     total, smooth, last = row(self.sums, 0, n), row(self.sums, 1, n), row(self.sums, 2, n)
     for i in range(n):
         total[i] += x[i]
         smooth[i] = KEEP * smooth[i] + (1.0 - KEEP) * x[i]
         last[i] = x[i]
     for e in range(self.count):
-        period, first = self.table[3 * e + 1], self.table[3 * e + 2]
-        if self.table[3 * e] == MEAN and self.paces[e] >= 0.0:
-            place = first + t % period
-            mean, before = row(self.means, place, n), row(self.ago, place, n)
-            share = 1.0 / (t // period + 1)
+        kind, period, first = self.table[3 * e], self.table[3 * e + 1], self.table[3 * e + 2]
+        place = first + told % period
+        if kind == MEAN:
+            mean, share = row(self.means, place, n), 1.0 / (t // period + 1)
             for i in range(n):
                 mean[i] += share * (x[i] - mean[i])
-                before[i] = x[i]
+        elif kind == AGO:
+            memcpy(row(self.ago, place, n), x, n * cython.sizeof(cython.double))
     if self.lags > 1:
-        compare_lags(self, n, t)
-        predict(self, n, t + 1)
+        compare_lags(self, n, told)
+        predict(self, n, self.next)
     typical = median_span(self, t)
     counted = min(span, MOST_SPANS * typical) if typical > 0.0 else span
     self.account[2] += counted * counted
@@ -243,10 +275,14 @@ def compare_lags(self, n, t):
     """How far the loss of episode t is from the losses of earlier ones, by lag; then it joins them."""
     latest = t if t < self.lags else self.lags
     for lag in range(1, latest + 1):
+        if self.numbers[(t - lag) % self.lags] != t - lag:  # its loss has not come
+            continue
         error = squared_distance(self.reduced, row(self.past, (t - lag) % self.lags, n), n)
         self.errors[lag] = FORGET * self.errors[lag] + error
         self.errors[self.lags + 1 + lag] = FORGET * self.errors[self.lags + 1 + lag] + 1.0
-    memcpy(row(self.past, t % self.lags, n), self.reduced, n * cython.sizeof(cython.double))
+    if t > self.numbers[t % self.lags]:
+        memcpy(row(self.past, t % self.lags, n), self.reduced, n * cython.sizeof(cython.double))
+        self.numbers[t % self.lags] = t
 
 
 def predict(self, n, t):
@@ -254,6 +290,8 @@ def predict(self, n, t):
     best: cython.Py_ssize_t = 1
     least = INFINITY
     for lag in range(1, min(t - 1, self.lags) + 1):
+        if self.errors[self.lags + 1 + lag] == 0.0:
+            continue
         error = self.errors[lag] / self.errors[self.lags + 1 + lag]
         if error < least:
             best, least = lag, error
@@ -262,12 +300,13 @@ def predict(self, n, t):
     back = best
     while back <= self.lags and back <= t:
         before = row(self.past, (t - back) % self.lags, n)
-        for i in range(n):
-            mean[i] += before[i]
-        count += 1
+        if self.numbers[(t - back) % self.lags] == t - back:
+            for i in range(n):
+                mean[i] += before[i]
+            count += 1
         back += best
     for i in range(n):
-        mean[i] /= count
+        mean[i] /= max(count, 1)
 
 
 def median_span(self, t):
@@ -283,13 +322,13 @@ def median_span(self, t):
     return 0.0
 
 
-def signal_of(self, e, n, t):
-    """What an expert responds to in episode t."""
+def signal_of(self, e, n):
+    """What an expert responds to in the coming episode."""
     kind, period = self.table[3 * e], self.table[3 * e + 1]
     if kind == MEAN:
-        return row(self.means, self.table[3 * e + 2] + t % period, n)
+        return row(self.means, self.table[3 * e + 2] + self.next % period, n)
     if kind == AGO:
-        return row(self.ago, self.table[3 * e + 2] + t % period, n)
+        return row(self.ago, self.table[3 * e + 2] + self.next % period, n)
     if kind == HINT:
         return row(self.sums, 3, n)
     if kind == FOUND:
@@ -298,7 +337,7 @@ def signal_of(self, e, n, t):
 
 
 def step_of(self, e, t):
-    """eta of an expert in episode t: its pace over the root of the sum of squared spans, or of their mean."""
+    """eta of an expert after t losses: its pace over the root of the sum of squared spans, or of their mean."""
     squares = self.account[2]
     if squares <= 0.0:
         return 0.0
@@ -317,7 +356,7 @@ def weigh_signal(self, world, signal, eta, log_w):
 
 
 def project_expert(self, world, e, t, thread):
-    """q_e for episode t, by a projection; by a forward pass for a rule. Returns the status."""
+    """q_e after t losses, by a projection; by a forward pass for a rule. Returns the status."""
     n, kind = world.transitions, self.table[3 * e]
     measure, policy, beta = (
         row(self.measures, e, n),
@@ -333,18 +372,21 @@ def project_expert(self, world, e, t, thread):
         return SOLVED
     log_w = self.scratch + thread * self.stride
     log_q, log_pairs = log_w + n + 64, log_w + 2 * n + 128
-    signal, eta, w = signal_of(self, e, n, t), step_of(self, e, t), self.works[thread]
+    signal, eta, w = signal_of(self, e, n), step_of(self, e, t), self.works[thread]
+    bounds = cython.address(self.bounds.view)
+    if kind == CUMULATIVE:
+        bounds = cython.address(self.leaders.view)
     weigh_signal(self, world, signal, eta, log_w)
     memcpy(w.beta, beta, world.states * cython.sizeof(cython.double))
     found = solve(
-        cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs, policy,
-        self.tolerance, self.limit,
+        cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
+        self.limit,
     )  # fmt: skip
     if found.status == STALLED:  # a start that leads nowhere is no reason to fail
         memset(w.beta, 0, world.states * cython.sizeof(cython.double))
         found = solve(
-            cython.address(self.layout.view), cython.address(self.bounds.view), w, log_w, log_q, measure, log_pairs,
-            policy, self.tolerance, self.limit,
+            cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
+            self.limit,
         )  # fmt: skip
     if kind == CUMULATIVE or kind == DISCOUNTED:  # noqa: PLR1714, SIM109 (no tuples in C)
         memcpy(beta, w.beta, world.states * cython.sizeof(cython.double))
@@ -353,18 +395,30 @@ def project_expert(self, world, e, t, thread):
 
 
 def is_due(self, e, t):
-    """Whether an expert is to be projected for episode t; before the first all are, so that all have a measure."""
-    return self.table[3 * e] != DESCENT and (self.awake[e] or t == 0)
+    """Whether an expert is to be projected after t losses; before the first all are, so that all have a measure.
+
+    One with a negligible weight keeps the measure it has, unless the set has changed.
+    """
+    if self.table[3 * e] == DESCENT:
+        return False
+    heard: cython.bint = self.weights[e] >= NEGLIGIBLE or self.moved or t % REST == 0
+    return t == 0 or (self.awake[e] and heard)
 
 
-def project_all(self, world, t):
-    """The measures of all experts for episode t; the first status that is not SOLVED, if there is one."""
+def project_all(self, world, t, how):
+    """The measures of all experts after t losses; the first status that is not SOLVED, if there is one."""
     status: cython.int = SOLVED
+    memset(self.gaps, 0, self.count * cython.sizeof(cython.double))
     if self.descent is not None:
-        memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
-        found = advance(self.descent, world, t - 1) if t > 0 else begin(self.descent, world)
-        self.gaps[0] = found.gap
-        status = found.status
+        if how == ONE_STEP:
+            memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
+            self.descent.others = self.others
+            found = advance(self.descent, world, t - 1)
+        elif how != STAY:
+            found = begin(self.descent, world) if how == AFRESH else settle(self.descent, world)
+        if how != STAY:
+            self.gaps[0] = found.gap
+            status = found.status
     if self.threads > 1:
         for e in prange(self.count, num_threads=self.threads, schedule="dynamic"):
             if is_due(self, e, t):

@@ -6,7 +6,7 @@ cdef struct Answer:
     Reals before
     Floats policies
     Floats losses
-    Stream stream  # of the noise, from where that of the block begins
+    Stream stream  # the noise, starting at the block
     double strength
     double noise
     Index kept  # rows of `before`

@@ -1,4 +1,4 @@
-"""Losses that react to the learner, answered episode by episode of a block; see :class:`advmdp.losses.Adaptive`.
+"""Losses that react to the learner, computed for each episode of a block; see :class:`advmdp.losses.Adaptive`.
 
 m_t(x, a) = (1 - strength) base(x, a) + strength p_t(x, a),     p_t the mean of the last policies before t
 """
@@ -10,10 +10,10 @@ from cython.cimports.libc.string import memcpy
 
 
 class Reaction:
-    """What an adaptive adversary needs for the episodes of a block.
+    """The data of an adaptive adversary for the B episodes of a block.
 
-    ``base`` is (n, d), ``before`` has the policies of the last episodes before the block, or the uniform one if none
-    was played, ``policies`` (B, pairs) takes down those of the block, and ``losses`` (B, n, d) the answers.
+    ``base`` is (n, d).  ``before`` has the policies of the last episodes before the block, or the uniform one if there
+    were none.  ``policies`` (B, pairs) records the policies of the block, and ``losses`` (B, n, d) its losses.
     """
 
     def __init__(self, base, strength, noise, key, start, before, played, memory, policies, losses):
@@ -44,7 +44,7 @@ def preference(answer, b, past, p):
 
 
 def react(answer, b, policy, transition_ptr):
-    """Write the loss of episode b of the block, and then take down its policy."""
+    """Write the loss of episode b of the block, then record its policy."""
     d = answer.dimensions
     past = min(answer.memory, answer.played + b)
     first = b * counts_of(answer.transitions * d)

@@ -1,4 +1,4 @@
-"""What is found: the best policy in hindsight, what it pays, and what any policy pays at the least."""
+"""The result of a search: the best policy in hindsight, its cost, and a lower bound on the cost of any policy."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,31 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Comparator:
-    """The best policy in hindsight of the first ``episodes`` episodes, which were drawn ``passes`` times to find it."""
+    """The best fixed policy in hindsight, with a lower bound on what any fixed policy pays.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    q
+        Its occupancy measure.
+    value
+        What it pays in all episodes.
+    lower
+        No fixed policy pays less than this.
+    episodes
+        The number of episodes.
+    passes
+        How often the losses were read to find it.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Stochastic(mdp.skeleton, seed=1)
+    >>> am.comparator(mdp, losses, am.TotalLoss(), episodes=100).gap
+    0.0
+    """
 
     policy: FloatArray
     q: FloatArray
@@ -22,13 +46,13 @@ class Comparator:
 
     @property
     def gap(self) -> float:
-        """(value - lower) / value: no policy pays less by a larger fraction.
+        """(value - lower) / value: no fixed policy pays less by a larger fraction.
 
-        A value of less than 1e-9 an episode counts as that much, as it is rounding that decides there.
+        A value below 1e-9 for each episode counts as that much, since rounding decides there.
         """
         return relative_gap(self.value, self.lower, self.episodes)
 
 
 def relative_gap(value: float, lower: float, episodes: int) -> float:
-    """(value - lower) / value, at a value of NOTHING an episode at the least."""
+    """(value - lower) / value, where a value below NOTHING per episode counts as NOTHING."""
     return (value - lower) / max(abs(value), NOTHING * max(episodes, 1))

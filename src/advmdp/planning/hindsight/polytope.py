@@ -1,4 +1,4 @@
-"""The occupancy measures of the true dynamics, in pairs."""
+"""The polytope of occupancy measures under the true dynamics, as vectors over pairs."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 class Polytope:
-    """Delta(M) in pairs: x >= 0, one leaves the start, and from every other state leaves what enters it."""
+    """Delta(M) over pairs: x >= 0, a flow of 1 leaves the start, and flow is conserved in every other state."""
 
     def __init__(self, mdp: MDP) -> None:
         self.mdp, self.sk = mdp, mdp.skeleton
@@ -29,18 +29,18 @@ class Polytope:
         return self.by_pairs(occupancy(self.mdp, policy))
 
     def policy(self, x: FloatArray) -> FloatArray:
-        """The policy of x, which may miss Delta(M) by rounding."""
+        """The policy of x, which may violate the constraints of Delta(M) by rounding."""
         return policy_of(self.sk, self.over_transitions(np.maximum(x, 0.0)))
 
     def best(self, slope: FloatArray) -> tuple[FloatArray, float]:
-        """The vertex of least <slope, x>, and that number."""
+        """The vertex that minimises <slope, x>, and the minimum."""
         policy, least = best_response(self.mdp, self.sk.over_transitions(slope))
         return self.visits(policy), least
 
     def least_of_lines(self, heights: FloatArray, slopes: FloatArray, about: float) -> tuple[FloatArray, FloatArray]:
-        """min over x of max_j heights[j] + <slopes[j], x>, by HiGHS: the weights of lines that prove it, and the x.
+        """min over x of max_j heights[j] + <slopes[j], x>, by HiGHS: the dual weights of the cuts, and the x.
 
-        HiGHS is exact to some decimals after the point, so numbers are told in units of what the minimum is about.
+        HiGHS has absolute tolerances, so the problem is scaled by ``about``, an estimate of the minimum.
         """
         with optional:
             from scipy.optimize import linprog
@@ -63,6 +63,6 @@ class Polytope:
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         weights = np.maximum(-answer.ineqlin.marginals, 0.0) if answer.status == 0 else np.zeros(lines)
-        if not weights.sum() > 0.0:  # the program has an answer; a solver that misses it must not end the search
+        if not weights.sum() > 0.0:  # a minimum exists; if the solver fails to find it, the search goes on anyway
             return np.append(np.zeros(lines - 1), 1.0), self.best(slopes[-1])[0]
         return weights / weights.sum(), answer.x[:-1]

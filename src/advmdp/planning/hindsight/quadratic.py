@@ -1,4 +1,4 @@
-"""Quadratic functions over Delta(M): criteria that add up to one, and the least point of one."""
+"""Quadratic functions over Delta(M): criteria that sum to one, and the minimum of one."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ VERTICES, RIDGE = 1000, 1e-12
 
 
 def summed(task: Task, source: Source, prefixes: list[int], gap: float) -> list[Comparator]:
-    """One pass: <b, x> + <x, H x> / 2 for every prefix, and its least value there and then."""
+    """Compute <b, x> + <x, H x> / 2 for every prefix in one pass, and minimise each."""
     polytope, pairs = task.polytope, task.polytope.sk.num_pairs
     b, upper = np.zeros(pairs), np.zeros((pairs, pairs) if task.curved else (0, 0))
     x, found = polytope.visits(uniform_policy(polytope.sk)), []
@@ -45,10 +45,10 @@ def summed(task: Task, source: Source, prefixes: list[int], gap: float) -> list[
 def least_of_model(
     polytope: Polytope, center: FloatArray, value: float, slope: FloatArray, H: FloatArray, fraction: float
 ) -> tuple[FloatArray, float]:
-    """min over x of value + <slope, x - center> + <x - center, H (x - center)> / 2: the x, and how far it drops.
+    """Minimise value + <slope, x - center> + <x - center, H (x - center)> / 2; return x and the decrease.
 
-    Simplicial decomposition: the vertex to which the slope at x leads joins the atoms, and the next x is the least
-    point of their hull.  At the end no x has less by more than ``fraction`` of the value left.
+    Simplicial decomposition: the vertex that minimises the gradient at x joins the atoms, and the next x minimises the
+    function over their convex hull.  At the end, the minimum is within ``fraction`` of the remaining value.
     """
     ways, bends, weights, drop = np.zeros((1, len(center))), np.zeros((1, len(center))), np.ones(1), -np.inf
     for _ in range(VERTICES):
@@ -66,15 +66,19 @@ def least_of_model(
 
 
 def _least_in_hull(b: FloatArray, Q: FloatArray, weights: FloatArray) -> FloatArray:
-    """min <b, w> + <w, Q w> / 2 over distributions w, from a first one.
+    """min <b, w> + <w, Q w> / 2 over distributions w, starting from ``weights``.
 
-    It goes to the least point of all w with sum one; where that way leads out, an atom is dropped, and again.
+    Active-set method: move towards the minimum over all w with sum one.  If that leads to a negative weight, stop at
+    the boundary, drop that atom, and repeat.
     """
+    # In units in which the condition that w sums to one is as large as the rest, or a solver takes it for rounding.
+    size = max(np.trace(Q) / len(b), TINY)
+    b, Q = b / size, Q / size
     kept, w = np.arange(len(b)), weights
     while True:
         system = np.ones((len(kept) + 1, len(kept) + 1))
         system[-1, -1] = 0.0
-        # The ridge makes it a strictly convex problem, whose least point exists.
+        # The ridge makes the problem strictly convex, so that the minimum exists.
         system[:-1, :-1] = Q[np.ix_(kept, kept)] + RIDGE * max(np.trace(Q), TINY) * np.eye(len(kept))
         target = np.linalg.lstsq(system, np.append(-b[kept], 1.0), rcond=None)[0][:-1]
         out = np.flatnonzero(target < 0.0)

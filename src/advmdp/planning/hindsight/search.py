@@ -1,4 +1,4 @@
-"""Cuts and Newton's method: passes over the sequence, each of which looks at points for all prefixes still open."""
+"""Cuts and Newton's method: passes over the sequence, each of which evaluates points for all unsolved prefixes."""
 
 import numpy as np
 
@@ -12,22 +12,22 @@ from advmdp.planning.hindsight.sums import mirrored
 from advmdp.planning.hindsight.tasks import Task
 
 SAMPLE, SAMPLE_ENTRIES, SAMPLE_SHARE, SAMPLE_SHORTEST = 1000, 2**22, 10, 50
-"""A sample has at most so many episodes and numbers.  It is drawn of a sequence so many times longer, for prefixes with
-so many episodes of it."""
+"""The most episodes and the most numbers in a sample; how many times longer the sequence must be for a sample to be
+drawn; and how many sampled episodes a prefix must have to use it."""
 MATRICES = 2**24
-"""All matrices over pairs together have at most so many entries."""
+"""The most entries that all matrices over pairs have together."""
 STEPS = (1.0, 0.5)
-"""Where to look on Newton's step."""
+"""Fractions of Newton's step to evaluate."""
 TOWARDS = (1.0, 0.5, 0.2)
-"""Where to look on the way from the best point known to the one that the lines know little of."""
+"""Fractions to evaluate on the way from the best point so far to the one where the cuts are least informative."""
 FIRST_MU, SHRINK, HARD = 0.3, 0.4, 1e-300
-"""mu at first; what remains of it when it descends; and a mu with which the worst loss has all the weight."""
+"""The first mu, the factor by which it decreases, and a mu at which the worst loss has all the weight."""
 
 
 def searched(task: Task, source: Source, prefixes: list[int], gap: float, most: int) -> list["Search"]:
-    """Passes that look at points for all prefixes still open, until none is.
+    """Make passes, each of which evaluates points for all unsolved prefixes, until all are solved.
 
-    Of a long sequence a sample is searched before, which takes no pass, and the search goes on from what it has found.
+    If the sequence is long, a sample of it is solved first, which takes no pass, and gives a warm start.
     """
     searches = [Search(task, stop, gap) for stop in prefixes]
     size = source.limited(SAMPLE, SAMPLE_ENTRIES)
@@ -47,7 +47,7 @@ def searched(task: Task, source: Source, prefixes: list[int], gap: float, most: 
 
 
 def _pass(source: Source, searches: list["Search"], number: int) -> None:
-    """One pass: an episode counts for all prefixes that hold it, and each learns when its last episode has gone by."""
+    """Make one pass: an episode counts for all prefixes that contain it; a prefix learns after its last episode."""
     task = searches[0].task
     x, mu = np.concatenate([search.points for search in searches]), np.concatenate([s.mus for s in searches])
     sums = [np.zeros(len(x)), np.zeros(len(x)), np.zeros(x.shape)]
@@ -70,10 +70,10 @@ def _pass(source: Source, searches: list["Search"], number: int) -> None:
 
 
 class Curvatures:
-    """The second derivatives for all prefixes, in as many matrices as memory allows: neighbours share one.
+    """The second derivatives for all prefixes, in as many matrices as memory allows; neighbouring prefixes share one.
 
-    To each an episode adds the second derivative at the first point of the shortest prefix that shares it and holds the
-    episode.
+    An episode adds to each matrix the second derivative at the first point of one prefix: the shortest that shares the
+    matrix and contains the episode.
     """
 
     def __init__(self, searches: list["Search"]) -> None:
@@ -84,7 +84,7 @@ class Curvatures:
         self.matrices = np.zeros((count, pairs, pairs))
 
     def add(self, reduced: FloatArray, j: int) -> None:
-        """Episodes that prefix j holds, and no shorter one."""
+        """Add episodes that prefix j contains and no shorter prefix does."""
         for group, matrix in zip(self.groups, self.matrices, strict=True):
             if group[-1] >= j:
                 search = self.searches[max(j, group[0])]
@@ -96,7 +96,7 @@ class Curvatures:
 
 
 class Search:
-    """The search at one prefix: the lines below G_T, the best point known, and where to look in the next pass."""
+    """The search for one prefix: the cuts below G_T, the best point so far, and the points for the next pass."""
 
     def __init__(self, task: Task, episodes: int, gap: float) -> None:
         self.task, self.polytope, self.episodes, self.gap = task, task.polytope, episodes, gap
@@ -119,7 +119,7 @@ class Search:
         return Comparator(frozen(self.policy), frozen(q), self.value, self.lower, self.episodes, self.passes)
 
     def learn(self, values: FloatArray, heights: FloatArray, slopes: FloatArray, H: FloatArray | None) -> None:
-        """Take in what a pass has found, but for the linear part, and choose where to look in the next."""
+        """Add the results of a pass, which exclude the linear part, and choose the points for the next pass."""
         straight = self.points @ self.linear
         values, heights, slopes = values + straight, heights + straight, slopes + self.linear
         self.passes += 1
@@ -139,10 +139,10 @@ class Search:
     def _newton(
         self, values: FloatArray, heights: FloatArray, slopes: FloatArray, H: FloatArray
     ) -> list[tuple[FloatArray, float]]:
-        """Points on Newton's next step, from where the last one led.
+        """Points along Newton's next step, which starts where the last one ended.
 
-        If that was no better, it starts from the best of the pass, and is shorter.  The mu of MM descends when a step
-        gains less than that would.
+        If the last step was no improvement, the next one is shorter and starts from the best point of the pass.  The mu
+        of MM decreases when a step gains less than a smaller mu would.
         """
         j = int(np.argmin(values[: len(STEPS)]))
         if values[j] < self.center:
@@ -156,7 +156,7 @@ class Search:
         return [(self.points[j] + self.trust * step * (x - self.points[j]), self.mu) for step in STEPS]
 
     def _look(self, look: list[tuple[FloatArray, float]]) -> None:
-        """Points as policies and back, so that they lie in Delta(M) to the last bit."""
+        """Convert points to policies and back, so that they lie in Delta(M) to the last bit."""
         self.policies = [self.polytope.policy(x) for x, _ in look]
         self.points = np.array([self.polytope.visits(policy) for policy in self.policies])
         self.mus = np.array([mu for _, mu in look])

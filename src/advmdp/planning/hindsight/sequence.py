@@ -1,4 +1,4 @@
-"""The losses, drawn anew in blocks on each pass over them, or a sample of them in memory."""
+"""The losses, drawn again in blocks on each pass, or a sample of them in memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from advmdp.planning.hindsight.polytope import Polytope
 Progress = Callable[[float], object]
 
 LONGEST, ENTRIES = 1024, 2**20
-"""A block has at most so many episodes and, above one episode, so many numbers."""
+"""The most episodes in a block and, if it has more than one episode, the most numbers."""
 
 
 class Blocks(Protocol):
-    """A sequence that can be drawn again and again: the losses of episodes first, ..., stop - 1, stacked."""
+    """A sequence that can be drawn repeatedly: ``block`` stacks the losses of episodes first, ..., stop - 1."""
 
     def block(self, first: int, stop: int, /) -> FloatArray: ...
 
@@ -36,13 +36,13 @@ class Played:
 
 
 class Source:
-    """The sequence in blocks, each checked, and whom to tell how far it has come."""
+    """The sequence in checked blocks, with a callback for progress."""
 
     def __init__(self, polytope: Polytope, losses: Blocks, episodes: int, progress: Progress | None) -> None:
         if not callable(getattr(losses, "block", None)):
-            raise InputError("losses", f"a {type(losses).__name__}", "something with a method block(first, stop)")
+            raise InputError("losses", f"a {type(losses).__name__}", "an object with a method block(first, stop)")
         if getattr(losses, "memory", 0):
-            raise InputError("losses", f"{losses!r}, which depends on the policies", "Played(losses, policies)")
+            raise InputError("losses", f"{losses!r}, which reacts to the policies", "Played(losses, policies)")
         self.losses, self.episodes, self.tell = losses, episodes, progress or _nobody
         n, self.shape = polytope.sk.num_transitions, np.shape(losses.block(0, 1))[1:]
         self.dimensions = int(np.prod(self.shape[1:]))
@@ -50,7 +50,7 @@ class Source:
             raise InputError("losses of episode 0", f"shape {self.shape}", f"({n},) or ({n}, d)")
 
     def limited(self, episodes: int, entries: int) -> int:
-        """As many episodes as have so many entries, but 1 at the least and ``episodes`` at the most."""
+        """The number of episodes with at most this many entries, between 1 and ``episodes``."""
         return max(1, min(episodes, entries // int(np.prod(self.shape))))
 
     def block(self, first: int, stop: int) -> FloatArray:
@@ -61,7 +61,7 @@ class Source:
         return block
 
     def blocks(self, first: int, stop: int, begun: float, share: float) -> Iterator[FloatArray]:
-        """The blocks from first to stop, in a pass that began at a fraction of all and is a share of it."""
+        """The blocks from first to stop; ``begun`` and ``share`` place this pass in the overall progress."""
         length = self.limited(LONGEST, ENTRIES)
         for begin in range(first, stop, length):
             end = min(begin + length, stop)
@@ -70,7 +70,7 @@ class Source:
 
 
 def _nobody(fraction: float) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Sample:
 
     @classmethod
     def of(cls, source: Source, size: int) -> "Sample":
-        """One episode of each of ``size`` stretches of equal length, at random, so that no period is missed."""
+        """A random episode from each of ``size`` stretches of equal length; at random, so that no period is missed."""
         places = np.arange(size) + uniforms(stream_key(0, "hindsight", "sample"), 0, 1, size)[0]
         episodes = np.minimum(places * (source.episodes / size), source.episodes - 1).astype(np.int64).tolist()
         return cls(np.concatenate([source.block(t, t + 1) for t in episodes]))

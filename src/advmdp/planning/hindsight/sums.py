@@ -24,5 +24,5 @@ def sums(ptr: NDArray[np.int64], rows: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def mirrored(H: FloatArray) -> FloatArray:
-    """H with what is above its diagonal also below it."""
+    """The symmetric matrix whose upper triangle is that of H."""
     return np.triu(H) + np.triu(H, 1).T

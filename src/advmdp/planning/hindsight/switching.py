@@ -1,11 +1,11 @@
-"""The best sequence of policies that switches at most S times: what dynamic regret compares with.
+"""The best sequence of policies with at most S switches, the comparator of dynamic regret.
 
     min over 0 = t_0 < t_1 < ... < t_s < T, s <= S, of   sum_i  min over policies of  sum_{t_i <= t < t_{i+1}} <q, l_t>
 
-Every episode may be a place to switch at, so the answer is exact, up to rounding: dynamic programming over all T^2 / 2
-segments (:mod:`advmdp.planning.kernels.segments`), each a backward induction on the summed losses.  Other criteria have
-no sum to respond to.  Losses that react would have been others had other policies been played, so for them no sequence
-of policies can be said to have paid less.
+The result is exact up to rounding: dynamic programming considers all T^2 / 2 segments
+(:mod:`advmdp.planning.kernels.segments`), each a backward induction on its summed losses.  This needs the total loss:
+under other criteria the losses of a segment do not reduce to a sum.  It also needs losses that do not react: if they
+do, other policies would have met other losses.
 """
 
 from dataclasses import dataclass
@@ -24,12 +24,30 @@ from advmdp.planning.hindsight.sums import means_over_successors
 from advmdp.planning.kernels.segments import extend, width
 
 WORK = 2**42
-"""At most so many transitions are passed in all: a quarter of an hour or so."""
+"""The most transitions to pass over in all: about a quarter of an hour of work."""
 
 
 @dataclass(frozen=True, eq=False)
 class SwitchingComparator:
-    """The best sequence of policies with at most ``switches`` switches in the first ``episodes`` episodes."""
+    """The best sequence of policies with a limited number of switches.
+
+    Attributes
+    ----------
+    policies
+        The policy of each segment, (segments, num_pairs); fewer segments if more would not help.
+    starts
+        The episode in which each segment begins.
+    values
+        ``values[j, t]`` is what the best sequence with at most j switches pays in the first t episodes.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    >>> am.switching_comparator(mdp, losses, episodes=100, switches=1).starts
+    array([ 0, 50])
+    """
 
     policies: FloatArray
     """(segments, pairs): the policy of each segment; fewer segments than switches + 1 where more would not help."""
@@ -40,10 +58,12 @@ class SwitchingComparator:
 
     @property
     def switches(self) -> int:
+        """The largest number of switches that was allowed."""
         return len(self.values) - 1
 
     @property
     def episodes(self) -> int:
+        """The number of episodes."""
         return len(self.values[0]) - 1
 
     @property
@@ -58,17 +78,48 @@ class SwitchingComparator:
 def switching_comparator(
     mdp: MDP, losses: Blocks, episodes: int, switches: int, *, progress: Progress | None = None
 ) -> SwitchingComparator:
-    """The best sequence of policies of the first ``episodes`` episodes, exact, for the total loss.
+    """Find the best sequence of policies with a limited number of switches, exactly, for the total loss.
 
-    Time grows with the square of ``episodes``, and what would take hours is refused.  The losses must not react.
-    ``progress`` is called with the fraction done.
+    Its time grows with the square of ``episodes``.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        Losses that do not react.
+    episodes
+        The number of episodes.
+    switches
+        The largest number of switches.
+    progress
+        A function that is called with the fraction done.
+
+    Returns
+    -------
+    SwitchingComparator
+        The policies and what they pay.
+
+    Raises
+    ------
+    InputError
+        If the losses react, or if the search would take hours.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    >>> losses = am.losses.Switching(mdp.skeleton, period=50, seed=1)
+    >>> switching = am.switching_comparator(mdp, losses, episodes=100, switches=1)
+    >>> switching.value < am.comparator(mdp, losses, am.TotalLoss(), episodes=100).value
+    True
     """
     polytope = Polytope(expect(MDP, mdp, "mdp"))
     count, most = whole("episodes", episodes, 1), whole("switches", switches, 0)
     check_switching(mdp, losses, count, most)
     source = Source(polytope, losses, count, None)
     if len(source.shape) > 1:
-        raise InputError("losses", f"{source.dimensions} at once", "one, which the total loss is the sum of")
+        raise InputError("losses", f"{source.dimensions} at once", "one loss at a time, which the total loss sums")
     best, start = np.full((most + 1, count + 1), np.inf), np.zeros((most + 1, count + 1), np.int64)
     best[:, 0] = 0.0
     running, ends = _running_sums(polytope, source), width()
@@ -82,10 +133,10 @@ def switching_comparator(
 
 
 def check_switching(mdp: MDP, losses: Blocks, episodes: int, switches: int) -> None:
-    """Refuse losses that react, and what would take hours."""
+    """Raise if the losses react, or if the computation would take hours."""
     if getattr(losses, "memory", 0):
         given = f"{losses!r}, which reacts: other policies would have met other losses"
-        raise InputError("losses", given, "losses chosen in advance, for regret against policies that switch")
+        raise InputError("losses", given, "losses that do not react, for regret against policies that switch")
     each = mdp.skeleton.num_transitions + switches
     if episodes * episodes // 2 * each > WORK:
         given = f"{episodes:,} for up to {switches} switches, {episodes * episodes // 2:.1e} segments"
@@ -93,7 +144,7 @@ def check_switching(mdp: MDP, losses: Blocks, episodes: int, switches: int) -> N
 
 
 def _running_sums(polytope: Polytope, source: Source) -> FloatArray:
-    """(episodes + 1, pairs): what each pair costs in the episodes before t, on the mean over its successors."""
+    """(episodes + 1, pairs): the cost of each pair in the episodes before t, averaged over its successors."""
     running = np.zeros((source.episodes + 1, polytope.sk.num_pairs))
     t = 0
     for block in source.blocks(0, source.episodes, 0.0, 1.0):
@@ -104,7 +155,7 @@ def _running_sums(polytope: Polytope, source: Source) -> FloatArray:
 
 
 def _traced(mdp: MDP, running: FloatArray, best: FloatArray, start: NDArray[np.int64]) -> SwitchingComparator:
-    """The segments of the best sequence, from the last to the first."""
+    """Recover the segments of the best sequence, from the last to the first."""
     ends = [best.shape[1] - 1]
     for j in range(len(best) - 1, -1, -1):
         ends.append(int(start[j, ends[-1]]))

@@ -1,4 +1,4 @@
-"""Criteria as sums over the episodes of a block: values, lines below them, and what curvature they have."""
+"""Criteria summed over the episodes of a block: values, linear lower bounds (cuts) and second derivatives."""
 
 from abc import ABC, abstractmethod
 
@@ -12,25 +12,25 @@ from advmdp.planning.hindsight.sums import means_over_successors, sums
 from advmdp.planning.kernels.sums import add_products, add_rows
 
 MOST_PAIRS = 2048
-"""Above so many pairs there is no matrix over them."""
+"""With more pairs than this, no matrix over pairs is formed."""
 
 
 class Task(ABC):
-    """A criterion, as sums over the episodes of a block, in pairs."""
+    """A criterion summed over the episodes of a block, as a function of x over pairs."""
 
     exact = False
-    """Whether the linear part and the second derivative are all there is to it."""
+    """Whether the linear part and the second derivative determine it completely."""
     curved = False
-    """Whether it gives a second derivative."""
+    """Whether it has a second derivative."""
     floor = 0.0
-    """A lower bound of every G_T."""
+    """A lower bound on every G_T."""
 
     def __init__(self, polytope: Polytope) -> None:
         self.polytope = polytope
 
     @abstractmethod
     def reduced(self, block: FloatArray) -> FloatArray:
-        """What the other methods want to know of a block."""
+        """The data of a block that the other methods need."""
 
     def linear(self, block: FloatArray, reduced: FloatArray) -> FloatArray:
         """The part that is linear in x; the next two methods leave it out."""
@@ -38,10 +38,10 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, reduced: FloatArray, x: FloatArray, mu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Values at the rows of x; of lines below, the heights there and the slopes."""
+        """At the rows of x: the values, and the heights and slopes of cuts."""
 
     def add_curvature(self, reduced: FloatArray, x: FloatArray, mu: float, H: FloatArray) -> None:
-        """Add to H, above its diagonal and on it, the second derivative at x, or one to steer by: here, none."""
+        """Add the second derivative at x, or an approximation, to the upper triangle of H; by default nothing."""
         return
 
 
@@ -78,7 +78,7 @@ class Powers(Task):
         return value, value, slopes
 
     def add_curvature(self, reduced: FloatArray, x: FloatArray, mu: float, H: FloatArray) -> None:
-        # Where c < 2 the second derivative has no bound at v = 0; one to steer by has.
+        # For c < 2 the second derivative is unbounded at v = 0, so this is an approximation with v >= 1e-3.
         v = np.maximum(sums(self.polytope.sk.layer_pair_ptr, reduced, x[None])[:, :, 0], 1e-3)
         total, of_total, of_steps = v.sum(axis=0), np.zeros(len(reduced)), np.zeros(v.shape)
         for total_share, steps_share, c in self.powers:
@@ -108,14 +108,14 @@ class Maxima(Task):
     def add_curvature(self, reduced: FloatArray, x: FloatArray, mu: float, H: FloatArray) -> None:
         totals = sums(self.whole, reduced.reshape(-1, len(x)), x[None])
         soft = _soft(totals.reshape(reduced.shape[:2]), mu)
-        bent = soft.max(axis=1) < 1.0 - 1e-3  # the others are as good as straight
+        bent = soft.max(axis=1) < 1.0 - 1e-3  # the others are almost linear
         soft, losses = soft[bent], reduced[bent]
         rows = (losses - (soft[:, :, None] * losses).sum(axis=1, keepdims=True)).reshape(-1, len(x))
         add_products(self.whole, rows, self.weight / mu * soft.ravel(), np.zeros((1, len(rows))), H)
 
 
 class Written(Task):
-    """A criterion that lives in Python: one episode at a time, and no second derivative."""
+    """A criterion written in Python: one episode at a time, without a second derivative."""
 
     floor = -np.inf
 
@@ -147,7 +147,7 @@ def task_of(polytope: Polytope, criterion: Criterion, dimensions: int) -> Task:
         return Powers(polytope, terms)
     if (terms[:, 0] != WORST).any():
         given = f"{dimensions} losses at once"
-        raise InputError(f"losses for {criterion!r}", given, "one: only WorstCase takes several")
+        raise InputError(f"losses for {criterion!r}", given, "one: only WorstCase accepts several")
     return Maxima(polytope, float(terms[:, 1].sum()))
 
 

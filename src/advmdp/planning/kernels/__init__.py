@@ -1,4 +1,4 @@
-"""Compiled planning: extended backward induction, and the sums of hindsight."""
+"""Compiled planning: extended backward induction, and sums for the best policy in hindsight."""
 
 from advmdp.core.processor import kernel_path
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int8_t
 
-from advmdp.core.kernels.types cimport Counters, Floats, Index, Reals
+from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
 from advmdp.model.kernels.world cimport World
 from advmdp.projection.kernels.types cimport Sets
 
@@ -21,7 +21,10 @@ cdef class Plan:
 
 cdef void induct(const World *world, const Sets *sets, Reals loss, Reals cost, double floor, double span,
                  Planning *plan) noexcept nogil
+cdef void appraise(const World *world, const Sets *sets, Reals loss, Planning *plan, Floats pairs) noexcept nogil
 cdef double largest_reach(const World *world, const Sets *sets, Index k, Index x, Planning *plan) noexcept nogil
+cdef double largest_visit(const World *world, const Sets *sets, Ints of, Index group, Index last,
+                          Planning *plan) noexcept nogil
 cdef void sort_layer(Reals values, Index width, Planning *plan) noexcept nogil
 cdef double fill_layer(const World *world, const Sets *sets, Index p, Reals values, Index width,
                        const Planning *plan) noexcept nogil

@@ -1,24 +1,24 @@
 """Extended backward induction over confidence sets; :mod:`advmdp.planning.optimism` has the mathematics.
 
-Each row costs one pass, and a heap where it must be filled in order.
+Each row costs one pass, plus a heap if it must be filled in order.
 """
 
 import cython
 import numpy as np
-from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, reals_of
+from cython.cimports.advmdp.core.kernels.types import counters_of, floats_of, ints_of, reals_of
 from cython.cimports.advmdp.model.kernels.world import Dynamics
 from cython.cimports.advmdp.projection.kernels.memory import Bounds
 from cython.cimports.libc.math import INFINITY
 from cython.cimports.libc.stdint import int8_t
 from cython.cimports.libc.string import memcpy, memset
 
-FREE = cython.declare(cython.double, 2.0)  # a radius from here on is no constraint
+FREE = cython.declare(cython.double, 2.0)  # a radius of 2 or more is no constraint
 
 
 class Plan:
-    """A policy, the values that it was chosen for, and what backward induction needs on the way.
+    """A policy, its values, and the scratch memory of backward induction.
 
-    ``whole`` says which pairs lead to all of the next layer, in order; ``widest`` is the most transitions of a pair.
+    ``whole`` marks pairs that lead to all of the next layer, in order; ``widest`` is the most transitions of a pair.
     """
 
     def __init__(self, policy, values, whole, widest):
@@ -32,10 +32,10 @@ class Plan:
 
 
 def induct(world, sets, loss, cost, floor, span, plan):
-    """Extended backward induction, with a ``cost`` for each pair besides the loss.
+    """Extended backward induction, with a ``cost`` for each pair in addition to the loss.
 
-    No V is below ``floor``, or more than ``span`` below the largest of its layer.  Among actions below the floor the
-    lowest is taken: a pair never visited, whose cost is minus infinity, before others.
+    No V is below ``floor``, or more than ``span`` below the largest of its layer.  Among actions below the floor, the
+    lowest wins: a pair never visited, whose cost is minus infinity, comes before all others.
     """
     values, keys, policy = plan.values, plan.keys, plan.policy
     values[world.states - 1] = 0.0
@@ -56,6 +56,20 @@ def induct(world, sets, loss, cost, floor, span, plan):
             worst = max(worst, values[x])
         for x in range(world.layer_ptr[k], world.layer_ptr[k + 1]):
             values[x] = max(values[x], worst - span)
+
+
+def appraise(world, sets, loss, plan, pairs):
+    """Q of the plan's policy, and its values, with the rows of the sets that make them least."""
+    values, keys, policy = plan.values, plan.keys, plan.policy
+    values[world.states - 1] = 0.0
+    for x in range(world.states - 2, -1, -1):
+        values[x] = 0.0
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            first = world.transition_ptr[p]
+            for i in range(first, world.transition_ptr[p + 1]):
+                keys[i - first] = loss[i] + values[world.successor[i]]
+            pairs[p] = least_mean(world, sets, p, plan)
+            values[x] += policy[p] * pairs[p]
 
 
 def largest_reach(world, sets, k, x, plan):
@@ -80,8 +94,28 @@ def largest_reach(world, sets, k, x, plan):
     return -values[0]
 
 
+def largest_visit(world, sets, of, group, last, plan):
+    """max over P in the sets of Pr[a path of the plan's policy takes a transition of the group], none after step last.
+
+    ``of`` has the group of every transition.
+    """
+    values, policy, keys = plan.values, plan.policy, plan.keys
+    start = world.layer_ptr[last + 1]
+    memset(values + start, 0, (world.layer_ptr[last + 2] - start) * cython.sizeof(cython.double))
+    for x in range(start - 1, -1, -1):
+        values[x] = 0.0
+        for p in range(world.pair_ptr[x], world.pair_ptr[x + 1]):
+            if policy[p] > 0.0:
+                first, least, most = world.transition_ptr[p], 0.0, -1.0
+                for i in range(first, world.transition_ptr[p + 1]):
+                    keys[i - first] = -1.0 if of[i] == group else values[world.successor[i]]
+                    least, most = min(least, keys[i - first]), max(most, keys[i - first])
+                values[x] += policy[p] * (least_mean(world, sets, p, plan) if least < most else least)
+    return -values[0]
+
+
 def sort_layer(values, width, plan):
-    """The order of a layer's values, once for all the rows that lead to all of it."""
+    """Sort the values of a layer, once for all rows that lead to the whole layer."""
     memcpy(plan.keys, values, width * cython.sizeof(cython.double))
     heapify(plan.keys, plan.heap, width, 1.0)
     for left in range(width, 0, -1):
@@ -109,7 +143,7 @@ def fill_layer(world, sets, p, values, width, plan):
 
 
 def reach_row(world, sets, p, plan):
-    """min over rows of C(x, a) of <row, values>; rows that lead to zeros only, and most do, cost a glance."""
+    """min over rows of C(x, a) of <row, values>; quick for the many rows that lead to zeros only."""
     first, least = world.transition_ptr[p], 0.0
     for i in range(first, world.transition_ptr[p + 1]):
         plan.keys[i - first] = plan.values[world.successor[i]]
@@ -138,7 +172,7 @@ def least_mean(world, sets, p, plan):
 
 
 def fill(sets, first, width, room, plan):
-    """What ``room`` of mass costs when it fills a box from the lower bounds up, the least keys first."""
+    """The cost of a mass of ``room`` that fills a box from the lower bounds up, the smallest keys first."""
     heap, cost = plan.heap, 0.0
     heapify(plan.keys, heap, width, 1.0)
     for left in range(width, 0, -1):
@@ -154,7 +188,7 @@ def fill(sets, first, width, room, plan):
 
 
 def drain(sets, first, width, best, move, plan):
-    """What ``move`` of mass costs where it is taken away: the largest keys first, and never the best."""
+    """The cost saved by taking away a mass of ``move``: from the largest keys first, and never from the best."""
     heap, cost = plan.heap, 0.0
     heapify(plan.keys, heap, width, -1.0)
     for left in range(width, 0, -1):
@@ -170,7 +204,7 @@ def drain(sets, first, width, best, move, plan):
 
 
 def heapify(keys, heap, count, sign):
-    """The numbers 0 .. count - 1 with the least sign * key on top."""
+    """Arrange the numbers 0 .. count - 1 as a heap with the smallest sign * key on top."""
     for j in range(count):
         heap[j] = j
     for j in range(count // 2 - 1, -1, -1):
@@ -178,7 +212,7 @@ def heapify(keys, heap, count, sign):
 
 
 def sift(keys, heap, j, count, sign):
-    """Let the number at place j sink to where it belongs."""
+    """Restore the heap below position j."""
     child = 2 * j + 1
     while child < count:
         if child + 1 < count and sign * keys[heap[child + 1]] < sign * keys[heap[child]]:
@@ -198,6 +232,21 @@ def plan_optimistically(
         cython.address(world.view), cython.address(bounds.view), reals_of(loss), reals_of(cost), floor, span,
         cython.address(plan.view),
     )  # fmt: skip
+
+
+def appraise_policy(world: Dynamics, bounds: Bounds, loss, plan: Plan, pairs) -> None:
+    """Fill the plan's values, and ``pairs``, with the least that its policy may cost; see `appraise`."""
+    appraise(
+        cython.address(world.view), cython.address(bounds.view), reals_of(loss), cython.address(plan.view),
+        floats_of(pairs),
+    )  # fmt: skip
+
+
+def visit(world: Dynamics, bounds: Bounds, of, group: cython.Py_ssize_t, last: cython.Py_ssize_t, plan: Plan) -> float:
+    """The largest probability that a path of the plan's policy takes a transition of the group."""
+    return largest_visit(
+        cython.address(world.view), cython.address(bounds.view), ints_of(of), group, last, cython.address(plan.view)
+    )
 
 
 def reach(world: Dynamics, bounds: Bounds, k: cython.Py_ssize_t, x: cython.Py_ssize_t, plan: Plan) -> float:

@@ -2,13 +2,13 @@ from advmdp.core.kernels.types cimport Counters, Floats, Index, Reals
 from advmdp.model.kernels.world cimport World
 
 cdef enum:
-    WIDTH = 32  # ends that are worked on at once
+    WIDTH = 32  # ends that are processed at once
 
 cdef struct Ends:
     Index first  # the ends are first, first + 1, ..., below stop
     Index stop
     Floats sums  # (pairs, WIDTH): the losses from the first episode up to each end
-    Floats costs  # (states, WIDTH): what the best policy pays from a state on, from a start up to each end
+    Floats costs  # (states, WIDTH): the cost of the best policy after a state, from a start up to each end
     Floats row  # (WIDTH,)
 
 cdef struct Sequences:

@@ -1,11 +1,11 @@
 """The best sequences of policies with a few switches, by dynamic programming over segments.
 
-    C(s, t) = min over policies of what episodes s, ..., t - 1 cost together            backward induction on their sum
+    C(s, t) = min over policies of the cost of episodes s, ..., t - 1 together          backward induction on their sum
     D_0(t)  = C(0, t),    D_j(t) = min over s < t of D_{j-1}(s) + C(s, t),    D_j(0) = 0           at most j switches
 
-Sums of segments are differences of running sums.  There are T^2 / 2 segments, so time goes into C: starts are taken one
-by one, and for each the ends of a block are worked on side by side, which fills the vector registers.  An end needs
-D_{j-1} at all starts before it, and has them when blocks come in order and starts ascend.
+Sums of segments are differences of running sums.  There are T^2 / 2 segments, so computing C takes most of the time.
+For each start, the ends of a block are processed side by side, which fills the vector registers.  An end needs D_{j-1}
+at all earlier starts, which are known because blocks come in order and starts ascend.
 """
 
 import cython
@@ -15,7 +15,7 @@ from cython.cimports.libc.math import INFINITY
 
 
 def gather(world, running, ends):
-    """The running sums at the ends, side by side; a block that is not full repeats its last."""
+    """Copy the running sums at the ends side by side; a block that is not full repeats its last end."""
     for w in range(WIDTH):
         t = ends.first + w if ends.first + w < ends.stop else ends.stop - 1
         for p in range(world.pairs):
@@ -37,7 +37,7 @@ def price(world, before, ends):
 
 
 def price_pair(world, p, before, ends):
-    """row = what pair p costs and what the best policy pays after it."""
+    """row = the cost of pair p plus the cost of the best policy after it."""
     row, sums = ends.row, ends.sums + p * WIDTH
     for w in range(WIDTH):
         row[w] = sums[w] - before
@@ -54,7 +54,7 @@ def lower(least, row):
 
 
 def enter(s, ends, found):
-    """D_j(t) = min(D_j(t), D_{j-1}(s) + C(s, t)) for the ends after s; the first of equals stays."""
+    """D_j(t) = min(D_j(t), D_{j-1}(s) + C(s, t)) for the ends after s; the first start wins a tie."""
     first = ends.first if ends.first > s else s + 1
     costs = ends.costs + (first - ends.first)
     width = ends.stop - first
@@ -66,7 +66,7 @@ def enter(s, ends, found):
 
 
 def keep(before, s, costs, width, best, start):
-    """Where before + costs is less than the best, it is the best."""
+    """best = min(best, before + costs), and start = s where that is smaller."""
     for w in range(width):
         candidate = before + costs[w]
         start[w] = s if candidate < best[w] else start[w]
@@ -76,8 +76,8 @@ def keep(before, s, costs, width, best, start):
 def extend(world: Dynamics, running, first, stop, best, start, scratch) -> None:
     """Fill D_j(t) and the start of its last segment for t = first, ..., stop - 1, at most WIDTH of them.
 
-    All before are filled already.  ``running`` is (episodes + 1, pairs), the sums of the mean losses of the episodes
-    before t; ``best``, infinite where it is not filled, and ``start`` are (switches + 1, episodes + 1).
+    All earlier t must be filled.  ``running`` is (episodes + 1, pairs), the sums of the mean losses of the episodes
+    before t.  ``best``, infinite where not yet filled, and ``start`` are (switches + 1, episodes + 1).
     """
     view = cython.address(world.view)
     ends: Ends
@@ -96,5 +96,5 @@ def extend(world: Dynamics, running, first, stop, best, start, scratch) -> None:
 
 
 def width() -> int:
-    """How many ends are worked on at once."""
+    """How many ends are processed at once."""
     return WIDTH

@@ -1,7 +1,7 @@
 """Sums over pairs and episodes, for the best policy in hindsight.
 
-These are products of matrices that BLAS would not do faster: on small ones its threads get in each other's way. And so
-bytes do not depend on their number.
+These are matrix products.  BLAS would not be faster: on small matrices its threads obstruct each other.  Without BLAS,
+results also do not depend on the number of threads.
 """
 
 import cython

@@ -16,6 +16,10 @@ backward induction, everybody's best response s to the gradient g, and
 is a certificate.  For the optimum it is divided by the mean delay of q, so a gap of 1e-3 says that no routing is
 faster by more than a thousandth; for the equilibrium, by <q, g>, so the gap is the share of the delay that could be
 saved if each commodity alone went its best way: 0 in a Wardrop equilibrium.
+
+All this is among routes within the hop limit.  ``excluded`` is the share of the costs (delays, or for the optimum
+marginal delays) that shortest routes of any number of hops would save (limits.py).  Where it is above the gap, longer
+routes belong to the answer, and there is a warning: give the game more ``slack``.
 """
 
 from collections.abc import Callable
@@ -25,12 +29,13 @@ from typing import Literal
 import numpy as np
 
 from advmdp.core.arrays import FloatArray, frozen, whole
-from advmdp.core.errors import AdvMDPError, InputError
+from advmdp.core.errors import AdvMDPError, InputError, warn_caller
 from advmdp.core.optional import optional
 from advmdp.model.occupancy import best_response, occupancy, policy_of
 from advmdp.model.policy import uniform_policy
 from advmdp.scenarios.base import positive
 from advmdp.scenarios.congestion.game import CongestionGame, total
+from advmdp.scenarios.congestion.limits import excluded_share
 from advmdp.scenarios.network.routing import LOST
 
 with optional:
@@ -38,6 +43,8 @@ with optional:
     from scipy.optimize import brentq, linprog
 
 MOST = 100_000
+LITTLE = 1e-6
+"""Less than this share of the delay is not worth a warning."""
 MOST_OF_LAST = 0.99
 """So much of the last target may be kept at most: some of the best response must always be new."""
 
@@ -53,15 +60,20 @@ class Assignment:
     q: FloatArray
     policy: FloatArray
     delay: float
-    """The mean of all packets in milliseconds, a lost one counting as the game's scale."""
+    """The mean of all packets, a lost one counting as the game's scale."""
     gap: float
     iterations: int
+    excluded: float
+    """The share of the costs that routes beyond the hop limit would save; 0 where the limit does not matter."""
 
 
 def assignment(
     game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap: float = 1e-4, most: int = MOST
 ) -> Assignment:
-    """The best routing for the system, or an equilibrium, certified to the relative ``gap``."""
+    """Compute the best routing for the system, or an equilibrium, certified to the relative ``gap``.
+
+    Warns where the hop limit excludes routes that belong to it.
+    """
     if kind not in ("optimum", "equilibrium"):
         raise InputError("kind", f"{kind!r}", "'optimum' or 'equilibrium'")
     asked = positive("gap", gap)
@@ -76,7 +88,8 @@ def assignment(
         response, least = best_response(game.mdp, gradient)
         reached = max(0.0, total(q, gradient) - least) / delay
         if reached <= asked:
-            return Assignment(frozen(q), frozen(policy_of(sk, q)), delay, reached, done)
+            excluded = _excluded(game, kind, slope(flow), asked)
+            return Assignment(frozen(q), frozen(policy_of(sk, q)), delay, reached, done, excluded)
         best = occupancy(game.mdp, response)
         target = best if target is None else _conjugate(game, slope, flow, q, best, target)
         step = _step(game, slope, flow, target - q)
@@ -87,6 +100,17 @@ def assignment(
                 break
         q = q + step * (target - q)
     raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {done + 1:,} iterations, not {asked:.2e}")
+
+
+def _excluded(game: CongestionGame, kind: str, costs: FloatArray, asked: float) -> float:
+    """What the hop limit costs at these costs of links, of which it is warned where it is more than the gap."""
+    found = excluded_share(game, costs)
+    if found > max(asked, LITTLE):
+        warn_caller(
+            f"the hop limit excludes routes of the {kind}: on longer ones {found:.2%} of the delay could be saved; "
+            "give the game more slack"
+        )
+    return found
 
 
 Slope = Callable[[FloatArray], FloatArray]

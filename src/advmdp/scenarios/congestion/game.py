@@ -6,14 +6,10 @@ learner is told, and a hop limit of ``slack`` more than the fewest hops.  In an 
 its policy, and with q_i its occupancy measure under the true dynamics
 
     f_e = sum_i D_i * (how often q_i goes over e)       u_e = f_e / c_e
-    d_e = length_e / 200 + queue(u_e)    milliseconds: light in fibre takes one for 200 km, and waiting is
+    d_e = d_e(f_e)                                      increasing and convex: delays.py has the kinds
 
-    queue(u) = service * u / (1 - u)     up to the knee, u = 0.9: M/M/1, convex and increasing
-               its tangent               from there on, so that it has a value for overload too
-               at most ``buffer``        a queue that is full; how often one is, is measured too
-
-A learner's loss for a transition over e is d_e / scale, with scale = buffer + the longest link's propagation for all;
-so a loss of the episode, times scale, is a delay in milliseconds.  A packet that runs out of hops is lost and costs
+A learner's loss for a transition over e is d_e / scale, with scale the most that a link can take;
+so a loss of the episode, times scale, is a delay.  A packet that runs out of hops is lost and costs
 ``scale`` once, about what waiting for a retransmission takes; where links go both ways and slack is 2, one deflection
 from a shortest way does not lose it, one from a detour can.  After the episode every learner gets the whole loss
 vector (every link's delay is measured) and its own packet's path.  The others' choices made that loss: it is
@@ -27,6 +23,9 @@ occupancy measure q is that of a packet drawn from all.  So the flow of everybod
 response one backward induction, and the best routing for the system, or an equilibrium, one convex program
 (:mod:`advmdp.scenarios.congestion.assignment`).
 
+Demands may change: with ``matrices`` D_{t,i}, commodity i has D_{t,i} to send in episode t, and they begin again when
+they are over.  The MDP of the whole has their means; what is measured in an episode counts that episode's demands.
+
 Measured in every episode, exactly, from q:
 
     delay    the mean of all packets, a lost one counting as ``scale``
@@ -35,14 +34,15 @@ Measured in every episode, exactly, from q:
              traffic that goes another way than in the episode before
     gap      the share of the delay that would be saved if each commodity alone went its best way at these delays: 0 in
              a Wardrop equilibrium and only there.  ``average_gap`` is that of the flow averaged over all episodes.
-    full     the share of links whose queue is full
+    full     the share of links at their limit, whose queue is full
+    demand   the sum of all demands
 
 and ``p99``, the 99th percentile of the delays of packets, one of each commodity in each episode of the second half,
 drawn along its policy and weighted by demand: an estimate, with the same random numbers for every method.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -55,47 +55,11 @@ from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response, occupancy
+from advmdp.scenarios.congestion.delays import LinkDelays
 from advmdp.scenarios.network.routing import LOST, by_link
 from advmdp.scenarios.network.topology import Topology
 
 Ints = NDArray[np.int64]
-KNEE = 0.9
-
-
-@dataclass(frozen=True, eq=False)
-class LinkDelays:
-    """The delay of each link by its flow: see the head of this module.  All arrays are over links."""
-
-    propagation: FloatArray
-    capacity: FloatArray
-    service: float
-    buffer: float
-
-    @property
-    def scale(self) -> float:
-        """The most that a link can take, and what a lost packet costs."""
-        return self.buffer + float(self.propagation.max())
-
-    def measured(self, flow: FloatArray) -> FloatArray:
-        """In milliseconds, with queues that can be full."""
-        return np.minimum(self.convex(flow), self.propagation + self.buffer)
-
-    def full(self, flow: FloatArray) -> float:
-        """The share of links whose queue is full."""
-        return float((self.convex(flow) > self.propagation + self.buffer).mean())
-
-    def convex(self, flow: FloatArray) -> FloatArray:
-        """In milliseconds, as if a queue could be of any length."""
-        u = flow / self.capacity
-        bent = np.minimum(u, KNEE)
-        waiting: FloatArray = self.propagation + self.service * (bent / (1.0 - bent) + (u - bent) / (1.0 - bent) ** 2)
-        return waiting
-
-    def marginal(self, flow: FloatArray) -> FloatArray:
-        """The derivative of flow * delay: what one more packet takes, and makes all others on the link wait."""
-        bent = np.minimum(flow / self.capacity, KNEE)
-        grown: FloatArray = self.convex(flow) + flow / self.capacity * self.service / (1.0 - bent) ** 2
-        return grown
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +75,8 @@ class Commodity:
     pairs: Ints
     transitions: Ints
     """Where its pairs and transitions are in the MDP of the whole game."""
+    kinds: tuple[int, ...] | None = None
+    """Which links are alike, a label for each transition as learners take it."""
 
     @property
     def name(self) -> str:
@@ -130,10 +96,42 @@ class CongestionGame:
     delays: LinkDelays
     load: float | None = None
     """The peak utilisation of the best routing, where capacities were chosen so."""
+    matrices: FloatArray | None = None
+    """(periods, commodities): demands that change; their means are those of the commodities."""
+    zones: frozenset[int] = frozenset()
+    """The nodes that no route passes through."""
 
     @cached_property
     def demand(self) -> float:
         return float(sum(one.demand for one in self.commodities))
+
+    @property
+    def unit(self) -> str:
+        """Of delays."""
+        return self.delays.unit
+
+    @cached_property
+    def _demands(self) -> FloatArray:
+        return np.array([one.demand for one in self.commodities])
+
+    def demands(self, t: int) -> FloatArray:
+        """(commodities,): what each has to send in episode t."""
+        return self._demands if self.matrices is None else self.matrices[t % len(self.matrices)]
+
+    def ratios(self, t: int) -> FloatArray:
+        """Over the transitions of the whole, the demand of episode t over the mean; 1 where nobody moves."""
+        over = np.append(self.demands(t) / self._demands, 1.0)
+        return over[self._parts // self.mdp.skeleton.num_steps]
+
+    def at(self, t: int) -> "CongestionGame":
+        """The game with the demands of episode t for ever."""
+        if self.matrices is None:
+            return self
+        demands = self.demands(t)
+        chance = self.mdp.transition.copy()
+        chance[: len(demands)] = demands / demands.sum()
+        made = tuple(replace(one, demand=float(d)) for one, d in zip(self.commodities, demands, strict=True))
+        return replace(self, commodities=made, mdp=MDP(self.mdp.skeleton, chance), matrices=None)
 
     @cached_property
     def _parts(self) -> Ints:
@@ -151,18 +149,19 @@ class CongestionGame:
         return self.demand * by_link(self.link, len(self.topology.links), q)
 
     def cost(self, delay: FloatArray) -> FloatArray:
-        """Over the transitions of the whole, in milliseconds, where links take so long."""
+        """Over the transitions of the whole, where links take so long."""
         return np.where(self.link >= 0, delay[np.maximum(self.link, 0)], np.where(self.link == LOST, self.scale, 0.0))
 
     @property
     def scale(self) -> float:
         return self.delays.scale
 
-    def changed(self, q: FloatArray, before: FloatArray) -> float:
-        """The share of the traffic that goes another way."""
-        count = len(self.commodities)
+    def changed(self, q: FloatArray, before: FloatArray, t: int = 0) -> float:
+        """The share of the traffic that goes another way, with the demands of episode t."""
+        count, demands = len(self.commodities), self.demands(t)
         apart = np.bincount(self._parts, np.abs(q - before), count * self.mdp.skeleton.num_steps + 1)
-        return float(0.5 * apart[:-1].reshape(count, -1).max(axis=1).sum())
+        most = apart[:-1].reshape(count, -1).max(axis=1)
+        return float(0.5 * (most * (demands / self._demands)).sum() * self.demand / demands.sum())
 
     def gap(self, q: FloatArray) -> float:
         """The share of the delay that each alone could save at the delays of this flow."""
@@ -231,31 +230,45 @@ class _Play:
         self.before: FloatArray | None = None
         self.total = np.zeros(len(game.link))
         self.packets: list[FloatArray] = []
+        self.weights: list[FloatArray] = []
         self.use = np.zeros(len(game.topology.links))
 
     def episode(self, t: int) -> dict[str, float]:
         game, policy = self.game, self.router.policy
         q = occupancy(game.mdp, policy)
-        flow = game.flow(q)
+        now = q if game.matrices is None else q * game.ratios(t)
+        flow = game.flow(now)
         cost = game.cost(game.delays.measured(flow))
         self.use = flow / game.delays.capacity
         self.total += q
-        mean = total(q, cost)
+        demand = float(game.demands(t).sum())
+        mean = total(now, cost) * game.demand / demand
         paths = [self._path(i, policy, t) for i in range(len(self.keys))]
         if t >= self.half:
             taken = zip(game.commodities, paths, strict=True)
             self.packets.append(np.array([cost[one.transitions[path.transitions]].sum() for one, path in taken]))
-        changed = 0.0 if self.before is None else game.changed(q, self.before)
+            self.weights.append(game.demands(t))
+        changed = 0.0 if self.before is None else game.changed(q, self.before, t)
         self.before = q
         self.router.learn(np.minimum(cost / game.scale, 1.0), paths)
         return {
             "delay": mean,
             "peak": float(self.use.max()),
             "changed": changed,
-            "gap": max(0.0, 1.0 - best_response(game.mdp, cost)[1] / mean),
+            "gap": max(0.0, 1.0 - self._least(cost, t) / mean),
             "average_gap": game.gap(self.total / (t + 1)),
             "full": game.delays.full(flow),
+            "demand": demand,
         }
+
+    def _least(self, cost: FloatArray, t: int) -> float:
+        """What a packet would take on average if each commodity alone went its best way."""
+        game = self.game
+        response, least = best_response(game.mdp, cost)
+        if game.matrices is None:
+            return least
+        best = occupancy(game.mdp, response) * game.ratios(t)
+        return total(best, cost) * game.demand / float(game.demands(t).sum())
 
     def _path(self, i: int, policy: FloatArray, t: int) -> Trajectory:
         """The packet of commodity i in episode t."""
@@ -266,7 +279,7 @@ class _Play:
     def percentile(self, share: float) -> float:
         """The least delay that so much of the traffic in the second half did not exceed."""
         values = np.concatenate(self.packets)
-        weights = np.tile([one.demand for one in self.game.commodities], len(self.packets))
+        weights = np.concatenate(self.weights)
         order = np.argsort(values, kind="stable")
         reached = np.cumsum(weights[order])
         return float(values[order][np.searchsorted(reached, share * reached[-1])])
@@ -278,7 +291,7 @@ class Course:
 
     game: CongestionGame
     frame: pl.DataFrame
-    """A row for each method and episode: delay, peak, changed, gap, average_gap, full."""
+    """A row for each method and episode: delay, peak, changed, gap, average_gap, full, demand."""
     use: dict[str, FloatArray]
     """By method (episodes, links): the utilisation of each link."""
     p99: dict[str, float]
@@ -303,7 +316,3 @@ class Course:
             average_gap=pl.col("average_gap").last(),
             full=pl.col("full").mean(),
         )
-
-
-Part = tuple[str, str, float, MDP, Ints]
-"""Source, destination, demand, MDP and links of a commodity, before it has its place in the whole."""

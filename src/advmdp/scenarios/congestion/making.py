@@ -1,22 +1,37 @@
 """Making a congestion game: a topology with demands, and capacities fitted to a load."""
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.core.arrays import frozen, is_number, whole
+from advmdp.core.arrays import FloatArray, frozen, is_number, whole
 from advmdp.core.errors import InputError
 from advmdp.core.optional import optional
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import MOST_STEPS, at_most, positive
 from advmdp.scenarios.congestion.assignment import least_peak
-from advmdp.scenarios.congestion.game import Commodity, CongestionGame, LinkDelays
-from advmdp.scenarios.network.routing import KM_PER_MS, network
+from advmdp.scenarios.congestion.delays import (
+    Function,
+    LinkDelays,
+    OwnDelays,
+    QueueDelays,
+    check_function,
+    crowded,
+    road_delays,
+)
+from advmdp.scenarios.congestion.game import Commodity, CongestionGame
+from advmdp.scenarios.congestion.matrices import matrices_of
+from advmdp.scenarios.network.routing import KM_PER_MS, link_kinds, network
 from advmdp.scenarios.network.topology import Topology, topology_from
 
+BUFFER = 250.0
+"""Milliseconds that a queue holds, unless it is said."""
+B, POWER = 0.15, 4.0
+"""The usual parameters of BPR."""
 Ints = NDArray[np.int64]
 Part = tuple[str, str, float, MDP, Ints]
 
@@ -24,56 +39,139 @@ Part = tuple[str, str, float, MDP, Ints]
 def congestion_game(
     topology: Any = "sndlib/nobel-germany",
     load: float | None = 0.75,
-    slack: int = 2,
+    slack: int = 3,
     pairs: int | None = None,
     deflection: float = 0.02,
     world: int = 0,
     service: float = 1.0,
-    buffer: float = 250.0,
+    buffer: float | None = None,
+    delays: Literal["mm1", "bpr"] | Function | LinkDelays = "mm1",
+    derivative: Function | None = None,
+    demands: Any = None,
+    zones: Collection[str] = (),
 ) -> CongestionGame:
-    """The game on a topology with demands: a name in topohub, a networkx graph or a Topology.
+    """Make the game on a topology with demands.
 
-    ``pairs`` keeps the largest so many demands.  ``load`` none takes the capacities of the graph as they are.
+    Parameters
+    ----------
+    topology
+        A name in topohub, a networkx graph or a Topology.
+    load
+        The peak utilisation of the best routing there is: capacities are multiplied by what makes it so. None takes
+        the capacities of the graph as they are. Where demands change it is about their means.
+    slack
+        The hops that a packet may take beyond the fewest.
+    pairs
+        Keep the largest so many demands.
+    deflection, world
+        How often links deflect, and the seed of how often each does.
+    service, buffer
+        Of "mm1" the time of service; the most that a link takes beyond its free delay, 250 ms for "mm1" and else ten
+        times the longest free delay, unless it is given.
+    delays
+        "mm1": propagation and a queue. "bpr": propagation as free-flow time, with b = 0.15 and power 4. A function of
+        (flow, capacity), arrays over ``topology.links``, that increases and is convex in the flow. Or a
+        :class:`LinkDelays`.
+    derivative
+        Of a function, by the flow; taken by differences unless it is given. Only the optimum needs it.
+    demands
+        Demands that change from episode to episode, in place of the topology's: tables {node: {node: amount}}, one for
+        each episode, or an array (episodes, nodes, nodes). They begin again when they are over.
+    zones
+        Nodes that no route passes through.
+
+    Returns
+    -------
+    CongestionGame
+
+    Raises
+    ------
+    InputError
+        If something is wrong with the topology, its demands or a parameter.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> ring = nx.cycle_graph(["north", "east", "south", "west"])
+    >>> ring.graph["demands"] = {"north": {"south": 5.0}}
+    >>> game = congestion_game(ring, delays=lambda flow, capacity: 1.0 + (flow / capacity) ** 2)
+    >>> len(game.commodities), game.delays.free.tolist()[:2]
+    (1, [1.0, 1.0])
     """
     net = topology_from(topology)
     if load is not None and (not is_number(load) or not 0.0 < load < 1.0):
         raise InputError("load", f"{load!r}", "a number above 0 and below 1, or none")
-    if load is None and net.capacity is None:
+    if load is None and net.capacity is None and not isinstance(delays, LinkDelays):
         raise InputError(net.name, "no capacities", "a load, or a graph with the attribute capacity at its links")
     extra = at_most("slack", slack, 0, MOST_STEPS)
-    shape = positive("service", service), positive("buffer", buffer)
-    parts = [_part(net, i, j, extra, deflection, world) for i, j in _wanted(net, pairs)]
     capacity = np.ones(len(net.links)) if net.capacity is None else net.capacity
-    game = _side_by_side(net, parts, LinkDelays(net.length / KM_PER_MS, capacity, *shape))
-    if load is None:
-        return game
-    fitted = frozen(capacity * (least_peak(game) / load))
-    return replace(game, delays=replace(game.delays, capacity=fitted), load=float(load))
+    made = _delays(net, capacity, delays, derivative, positive("service", service), buffer)
+    closed = frozenset(net.node(name) for name in zones)
+    tables = net.demands[None] if demands is None and net.demands is not None else matrices_of(net, demands)
+    ways = _wanted(net, tables.mean(axis=0), pairs)
+    parts = [_part(net, i, j, amount, extra, deflection, world, closed) for i, j, amount in ways]
+    game = replace(_side_by_side(net, parts, made), zones=closed)
+    if demands is not None:
+        game = replace(game, matrices=frozen(np.array([tables[:, i, j] for i, j, _ in ways]).T))
+    if load is not None:
+        fitted = frozen(capacity * (least_peak(game) / load))
+        game = replace(game, delays=game.delays.with_capacity(fitted), load=float(load))
+    if isinstance(game.delays, OwnDelays):
+        game = replace(game, delays=replace(game.delays, buffer=_limit(buffer) or crowded(game.delays)))
+        check_function(game.delays, float(max(game.demands(t).sum() for t in range(len(tables)))), net.link)
+    return game
 
 
-def _wanted(net: Topology, pairs: int | None) -> list[tuple[int, int]]:
-    """Who sends to whom, in the order of the nodes."""
-    if net.demands is None or not net.demands.any():
+def _limit(buffer: float | None) -> float | None:
+    return None if buffer is None else positive("buffer", buffer)
+
+
+def _delays(
+    net: Topology, capacity: FloatArray, given: Any, derivative: Function | None, service: float, buffer: float | None
+) -> LinkDelays:
+    free, ones, limit = net.length / KM_PER_MS, np.ones(len(capacity)), _limit(buffer)
+    if derivative is not None and not (callable(given) and callable(derivative)):
+        raise InputError("derivative", f"{derivative!r}", "a function, where delays are one")
+    if isinstance(given, LinkDelays):
+        if given.capacity.shape != capacity.shape:
+            raise InputError("delays", f"{len(given.capacity)} links", f"the {len(capacity)} links of {net.name}")
+        return given
+    if callable(given):
+        return OwnDelays(capacity, 1.0, "ms", given, derivative)
+    if given == "mm1":
+        return QueueDelays(capacity, limit or BUFFER, "ms", free, service)
+    if given == "bpr":
+        return road_delays(capacity, free, B * ones, POWER * ones, 0.0 * ones, limit, "ms")
+    raise InputError("delays", f"{given!r}", "'mm1', 'bpr', a function of (flow, capacity), or LinkDelays")
+
+
+def _wanted(net: Topology, table: FloatArray, pairs: int | None) -> list[tuple[int, int, float]]:
+    """Who sends how much to whom, in the order of the nodes."""
+    found = [(int(i), int(j), float(table[i, j])) for i, j in np.argwhere(table > 0.0)]
+    if not found:
         raise InputError(net.name, "no demands", "a graph with demands {node: {node: amount}}, as those of sndlib have")
-    found = [(int(i), int(j)) for i, j in np.argwhere(net.demands > 0.0)]
     if pairs is not None:
-        table = net.demands
-        found = sorted(sorted(found, key=lambda way: -table[way])[: whole("pairs", pairs, 1)])
+        found = sorted(sorted(found, key=lambda way: -way[2])[: whole("pairs", pairs, 1)])
     return found
 
 
-def _part(net: Topology, i: int, j: int, slack: int, deflection: float, world: int) -> Part:
+def _part(
+    net: Topology, i: int, j: int, demand: float, slack: int, deflection: float, world: int, closed: frozenset[int]
+) -> Part:
     with optional:
         import networkx as nx
 
     source, destination = net.nodes[i], net.nodes[j]
-    if not nx.has_path(net.graph, source, destination):
+    shut = [net.nodes[k] for k in closed - {i, j}]
+    back = nx.restricted_view(net.graph, shut, []).reverse(copy=False)
+    hops = nx.single_source_shortest_path_length(back, destination)
+    if source not in hops:
         given = f"a demand from {source} to {destination}, and no way"
         raise InputError(net.name, given, "destinations that can be reached")
-    hops = nx.shortest_path_length(net.graph, source, destination) + slack
-    mdp, link = network(net, source, destination, hops, deflection, 0.0, world).mdp()
-    assert net.demands is not None
-    return source, destination, float(net.demands[i, j]), mdp, link
+    moving = network(net, source, destination, hops[source] + slack, deflection, 0.0, world)
+    distance = {net.node(name): length for name, length in hops.items()}
+    mdp, link = replace(moving, distance=distance, closed=closed).mdp()
+    return source, destination, demand, mdp, link
 
 
 def _side_by_side(net: Topology, parts: list[Part], delays: LinkDelays) -> CongestionGame:
@@ -107,7 +205,8 @@ def _side_by_side(net: Topology, parts: list[Part], delays: LinkDelays) -> Conge
         pair = sk.over_transitions(np.arange(sk.num_pairs))
         moves = _within(transition_ptr, where[pair], sk.transition_ptr, pair)
         successor[moves], chance[moves], links[moves] = place[sk.successor], mdp.transition, link
-        made.append(Commodity(source, destination, demand, mdp, frozen(link), frozen(where), frozen(moves)))
+        kinds = link_kinds(sk, net, link)
+        made.append(Commodity(source, destination, demand, mdp, frozen(link), frozen(where), frozen(moves), kinds))
     mdp = MDP(Skeleton(layer_ptr, pair_ptr, transition_ptr, successor), chance)
     return CongestionGame(net, tuple(made), mdp, frozen(links), delays)
 

@@ -41,10 +41,10 @@ COLUMNS = {
     "average_gap": "mean flow's gap",
 }
 MEANING = {
-    "delay": "Milliseconds from source to destination, the mean of all packets over the second half of the episodes; a "
+    "delay": "From source to destination, in {unit}: the mean of all packets over the second half of the episodes; a "
     "packet that runs out of hops counts as {scale:.0f}.",
     "delay_all": "The same over all episodes, so with what it takes to learn.",
-    "p99": "Milliseconds that 99% of the traffic does not exceed, estimated from one packet of each pair of nodes in "
+    "p99": "What 99% of the traffic does not exceed, estimated from one packet of each pair of nodes in "
     "each episode of the second half, weighted by demand.",
     "peak": "What is asked of the busiest link, in percent of its capacity; the mean over the second half.",
     "changed": "The share of the traffic that goes another way than in the episode before; the mean over the second "
@@ -71,6 +71,7 @@ def congestion_report(course: Course) -> str:
     return whole_page(
         "advmdp.scenarios.congestion.page",
         title=f"Routing {course.game.topology.name}",
+        unit=escape(course.game.unit),
         about=escape(_about(course)),
         summary="".join(f"<p>{text}</p>" for text in sentences(course, lambda name: f"<b>{escape(name)}</b>")),
         table=_table(course),
@@ -93,9 +94,10 @@ def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> lis
     if not methods:
         return ["There are references, and no method to compare."]
     best, *others = sorted(methods, key=lambda row: row["delay"])
-    first = f"{mark(best['method'])} has the least mean delay in the second half: {number(best['delay'])} ms"
+    unit = course.game.unit
+    first = f"{mark(best['method'])} has the least mean delay in the second half: {number(best['delay'])} {unit}"
     if others:
-        first += f", before {mark(others[0]['method'])} with {number(others[0]['delay'])} ms"
+        first += f", before {mark(others[0]['method'])} with {number(others[0]['delay'])} {unit}"
     against = []
     for name, gap in course.references.items():
         more = best["delay"] / rows[name]["delay"] - 1.0
@@ -103,16 +105,16 @@ def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> lis
         # The programs know no limit of a queue; where it binds, what they prove is of other delays.
         full = rows[name]["full"] > 0.0
         sure = "not certified, for queues are full" if full else f"certified within {gap:.2%}"
-        against.append(f"{than} the {mark(name)} ({number(rows[name]['delay'])} ms, {sure})")
+        against.append(f"{than} the {mark(name)} ({number(rows[name]['delay'])} {unit}, {sure})")
     found = [f"{first}. That is {' and '.join(against)}." if against else f"{first}."]
-    return [*found, _flapping(max(methods, key=lambda row: row["changed"]), best, mark)]
+    return [*found, _flapping(max(methods, key=lambda row: row["changed"]), best, mark, unit)]
 
 
-def _flapping(wild: dict[str, Any], best: dict[str, Any], mark: Callable[[str], str]) -> str:
+def _flapping(wild: dict[str, Any], best: dict[str, Any], mark: Callable[[str], str], unit: str) -> str:
     if wild["changed"] < FLAPS:
         return f"Nobody flaps: no method changes more than {wild['changed']:.1%} of the routes in an episode."
     text = f"{mark(wild['method'])} flaps the most: {wild['changed']:.0%} of the traffic goes another way in each "
-    text += f"episode, with a mean delay of {number(wild['delay'])} ms and a peak load of {wild['peak']:.0%}."
+    text += f"episode, with a mean delay of {number(wild['delay'])} {unit} and a peak load of {wild['peak']:.0%}."
     return text if wild is best else f"{text} {mark(best['method'])} changes {best['changed']:.1%}."
 
 
@@ -134,7 +136,18 @@ def _about(course: Course) -> str:
     return (
         f"{len(game.commodities):,} pairs of nodes with a demand, {len(game.topology.nodes)} nodes, "
         f"{len(game.topology.links)} directed links, {course.episodes:,} episodes, seed {course.seed}. Every pair "
-        f"chooses its routes for itself, and links get slower as others use them.{limit}"
+        f"chooses its routes for itself, and links get slower as others use them.{limit}{_changing(course)}"
+    )
+
+
+def _changing(course: Course) -> str:
+    """What is said of demands that change."""
+    if course.game.matrices is None:
+        return ""
+    sums = course.game.matrices.sum(axis=1) / course.game.demand
+    return (
+        f" Demands change: {len(sums):,} traffic matrices in a cycle, from {sums.min():.0%} to {sums.max():.0%} of "
+        "their mean. Delays are of the demands of each episode, and so are the references."
     )
 
 
@@ -146,12 +159,14 @@ def _table(course: Course) -> str:
         line = row_of(f'<span class="dot {look}"></span>{escape(name)}', cells)
         body.append(line.replace("<tr>", '<tr class="reference">', 1) if name in course.references else line)
     note = "Shaded: references that nobody could choose without knowing all demands and links."
-    shown = table_of(["method", *COLUMNS.values()], body, "Delays in milliseconds")
+    shown = table_of(["method", *COLUMNS.values()], body, f"Delays in {course.game.unit}")
     return f'{shown}<p class="note">{note if course.references else ""}</p>'
 
 
 def _meaning(course: Course) -> str:
-    entries = [(name, MEANING[key].format(scale=course.game.scale)) for key, name in COLUMNS.items()]
+    entries = [
+        (name, MEANING[key].format(scale=course.game.scale, unit=course.game.unit)) for key, name in COLUMNS.items()
+    ]
     full = float(course.table()["full"].max())  # type: ignore[arg-type]
     text = f"How often the limit of a link's queue was met, by the method that met it most: {full:.2%} of the time."
     entries.append(("full queues", text))
@@ -196,9 +211,18 @@ def _data(course: Course, shown: int) -> str:
         "height": height,
         "nodes": [[name, *point] for name, point in zip(course.game.topology.nodes, points, strict=True)],
         "links": course.game.topology.links.tolist(),
+        "unit": course.game.unit,
+        "demand": _demand(course, shown),
         "methods": methods,
     }
     return json.dumps(about, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _demand(course: Course, shown: int) -> list[float] | None:
+    """The sum of the demands of each episode, of their mean; None where they do not change."""
+    if course.game.matrices is None:
+        return None
+    return [float(f"{course.game.demands(t).sum() / course.game.demand:.4g}") for t in range(shown)]
 
 
 def _packed(use: FloatArray) -> str:

@@ -119,8 +119,22 @@ def scenario(
     costs(0)  # what is wrong with the parameters is said now
     return Scenario(
         "bgp", found.mdp, lambda loss_seed: LinkLosses(sk, found.items, costs(loss_seed)), TotalLoss(), LOST, 0.0,
-        unit="cost",
+        unit="cost", kinds=neighbour_kinds(found),
     )  # fmt: skip
+
+
+def neighbour_kinds(found: Routes) -> tuple[int, ...]:
+    """All neighbours with as many outcomes are alike: they take the traffic, deflect it to a favourite, or lose it."""
+    sk, none = found.mdp.skeleton, len(found.links) + 1
+    width = sk.over_transitions(np.diff(sk.transition_ptr))
+    place = np.arange(sk.num_transitions) - sk.over_transitions(sk.transition_ptr[:-1])
+    lost, turned = found.items[:, 0] == none - 1, found.items[:, 1] < none
+    before: Ints = np.cumsum(turned) - turned
+    nth: Ints = before - before[sk.over_transitions(sk.transition_ptr[:-1])]
+    role = np.where(lost, -1, np.where(turned, 1 + nth, 0))
+    chosen = sk.over_transitions(found.pair_place >= 0)
+    codes = np.column_stack([width, np.where(chosen, role, place), chosen])
+    return tuple(np.unique(codes, axis=0, return_inverse=True)[1].ravel().tolist())
 
 
 class LinkLosses(Losses):

@@ -139,6 +139,8 @@ class Network:
     deflected: FloatArray
     preferred: FloatArray
     """(links,) each: the probabilities and the weights of the head of this module."""
+    closed: frozenset[int] = frozenset()
+    """Nodes where a way may begin or end, but that none passes through."""
 
     @cached_property
     def links_from(self) -> list[dict[int, int]]:
@@ -150,8 +152,9 @@ class Network:
 
     def comes_to(self, hop: int, node: int) -> int:
         """Where a packet is that comes to a node with so many hops behind it."""
-        left = self.hops - hop
-        return DELIVERED if node == self.destination else node if self.distance.get(node, math.inf) <= left else LOST
+        if node == self.destination:
+            return DELIVERED
+        return node if node not in self.closed and self.distance.get(node, math.inf) <= self.hops - hop else LOST
 
     def name(self, hop: int, place: int) -> str:
         return f"{hop} {ENDS[place] if place in ENDS else self.topology.nodes[place]}"

@@ -182,7 +182,7 @@ def _checked(graph: Any, name: str) -> Topology:
         frozen(np.array(links, np.int64)),
         frozen(length),
         None if capacity is None else frozen(capacity),
-        _demands(name, graph.graph.get("demands"), number, nodes),
+        demand_table(name, graph.graph.get("demands"), number, nodes),
     )
 
 
@@ -228,7 +228,8 @@ def _limits(value: Any) -> str:
     return f" (from {1.0 / LARGEST:g} to {LARGEST:g})" if is_number(value) and 0 < value < math.inf else ""
 
 
-def _demands(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str, ...]) -> FloatArray | None:
+def demand_table(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str, ...]) -> FloatArray | None:
+    """(n, n), of {node: {node: amount}}; None where there is nothing."""
     if given is None or (isinstance(given, Mapping) and not given):
         return None
     if not isinstance(given, Mapping) or not all(isinstance(row, Mapping) for row in given.values()):

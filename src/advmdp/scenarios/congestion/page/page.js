@@ -57,8 +57,9 @@ function paintMap(side, t) {
     line.setAttribute("class", `u${STEPS.filter((step) => use >= step).length}`);
     title.textContent = `${data.nodes[data.links[i][0]][0]} → ${data.nodes[data.links[i][1]][0]}: ${Math.round(100 * use)}%`;
   });
-  const text = `mean delay ${short(method.delay[t - 1])} ms, peak load ${Math.round(100 * method.peak[t - 1])}%, ` +
-    `${(100 * method.changed[t - 1]).toFixed(1)}% of routes changed`;
+  const text = `mean delay ${short(method.delay[t - 1])} ${data.unit}, peak load ${Math.round(100 * method.peak[t - 1])}%, ` +
+    `${(100 * method.changed[t - 1]).toFixed(1)}% of routes changed` +
+    (data.demand ? `, demand ${Math.round(100 * data.demand[t - 1])}% of its mean` : "");
   $(`now-${side}`).textContent = text;
   $(`map-${side}`).setAttribute("aria-label", `${method.name}, episode ${t}: ${text}`);
 }
@@ -120,7 +121,7 @@ function paint() {
     views[key].cursor.setAttribute("x2", views[key].x(t));
   }
   data.methods.forEach((method, i) => {
-    document.querySelector(`#learners output[data-learner="${i}"]`).textContent = `${short(method.delay[t - 1])} ms`;
+    document.querySelector(`#learners output[data-learner="${i}"]`).textContent = `${short(method.delay[t - 1])} ${data.unit}`;
   });
 }
 

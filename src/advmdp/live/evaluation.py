@@ -1,0 +1,230 @@
+"""Off-policy evaluation: what a policy would have paid in the logged episodes, with an interval.
+
+Where whole losses were told, the only unknown is the dynamics.  With l the mean of the losses told,
+
+    V = <q^{Pbar, pi}, l>,      low = min over P in C of <q^{P, pi}, l>,      high = max over P in C of <q^{P, pi}, l>,
+
+by extended backward induction over the set C that holds the true rows with probability 1 - delta.  The interval is
+valid for all policies at once, so the best of many may be chosen by it.
+
+Where only the costs of the steps taken are known, paths are weighted: :mod:`advmdp.live.weighting` has the estimators.
+
+A log has the losses that came.  Where losses react to what is played, another policy would have met others, and no log
+says which: :meth:`advmdp.Game.policy_regret` answers that in a simulated world.
+"""
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from advmdp.confidence import RowSet
+from advmdp.core.arrays import FloatArray
+from advmdp.core.errors import InputError
+from advmdp.core.wording import number, plural
+from advmdp.live.agent import Agent
+from advmdp.live.costs import Units
+from advmdp.live.evidence import Evidence, gather
+from advmdp.live.history import History
+from advmdp.live.weighting import weighted_estimates
+from advmdp.model.by_name import ByName
+from advmdp.model.occupancy import policy_values
+from advmdp.model.policy import checked_policy
+from advmdp.model.skeleton import Skeleton
+from advmdp.planning.optimism import policy_interval
+
+WHOLE = "whole losses"
+Method = Literal["whole losses", "doubly robust", "self-normalised", "importance"]
+METHODS = (WHOLE, "doubly robust", "self-normalised", "importance")
+"""In the order in which :func:`evaluate` prefers them."""
+
+
+class Estimate(NamedTuple):
+    """What an episode would have cost, in the caller's units."""
+
+    cost: float
+    low: float
+    high: float
+    episodes: int
+    """That it rests on."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy would have paid, as :func:`evaluate` estimates it.
+
+    Costs are for one episode, in the units of the agent.
+
+    Attributes
+    ----------
+    cost
+        What the policy would have paid.
+    low
+        The lower end of the interval, which contains the truth with probability ``1 - delta``.
+    high
+        Its upper end.
+    method
+        The method of the estimate.
+    episodes
+        The number of episodes that the estimate is based on.
+    left_out
+        The number of episodes of the log that it could not use.
+    logged
+        What was paid in the episodes used; NaN if no path is known to its end.
+    weight
+        The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+    delta
+        The probability that the interval misses the truth.
+    estimates
+        The estimates of all methods that the log allows.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> with am.Agent.open("commute.db", skeleton=sk) as agent:
+    ...     for day in range(20):
+    ...         episode = agent.begin()
+    ...         episode.arrive("work")
+    ...         agent.tell(episode, {("home", "bus"): 0.5, ("home", "walk"): 0.25})
+    >>> am.evaluate("commute.db", {"home": "walk"}).cost
+    0.25
+    """
+
+    cost: float
+    """What the policy would have paid."""
+    low: float
+    high: float
+    """The interval, which has the truth with probability ``1 - delta``."""
+    method: str
+    episodes: int
+    """That the estimate rests on."""
+    left_out: int
+    """Episodes of the log that it could not use."""
+    logged: float
+    """What was paid in the episodes that the estimate rests on; NaN where no path is known to its end."""
+    weight: float
+    """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
+    delta: float
+    estimates: dict[str, Estimate]
+    """By all methods that the log allows."""
+
+    def __str__(self) -> str:
+        sure = f"between {number(self.low)} and {number(self.high)} with probability {1.0 - self.delta:g}"
+        based = f"{self.method}, {plural(self.episodes, 'episode')}"
+        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {number(self.logged)}"
+
+
+def evaluate(
+    log: str | PathLike[str] | Agent | History,
+    policy: ByName,
+    *,
+    delta: float = 0.05,
+    method: Method | None = None,
+) -> Evaluation:
+    """Estimate what a policy would have paid in the logged episodes.
+
+    Parameters
+    ----------
+    log
+        The file of an agent, the agent, or its history.
+    policy
+        A vector over pairs of the world as it is now, or a dictionary by name, {state: {action: probability}}.
+    delta
+        The interval holds with probability ``1 - delta``.
+    method
+        "whole losses", "doubly robust", "self-normalised" or "importance". By default the first of these that the log
+        allows. The first needs whole losses, and its interval holds for all policies at once. The others need paths
+        that were finished, with the cost of every step. Their intervals are approximate.
+
+    Returns
+    -------
+    Evaluation
+        The cost per episode in your units, its interval, and what was paid.
+
+    Raises
+    ------
+    InputError
+        If the log has no episodes that the method can use, or the policy is not one.
+
+    Notes
+    -----
+    Losses that react to the policy cannot be evaluated from a log. Paths that were stopped early are left out; if what
+    stops them depends on their costs, weighted estimates are biased.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    >>> agent = am.Agent.open(":memory:", skeleton=sk, units=(0, 90), seed=7)
+    >>> for day in range(10):
+    ...     episode = agent.begin()
+    ...     episode.arrive("work")
+    ...     agent.tell(episode.id, {("home", "bus"): 30 + day, ("home", "walk"): 24})
+    >>> am.evaluate(agent, {"home": "bus"}).cost
+    34.5
+    >>> agent.close()
+    """
+    if isinstance(delta, bool) or not isinstance(delta, float) or not 0.0 < delta < 1.0:
+        raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
+    if method is not None and method not in METHODS:
+        raise InputError("method", f"{method!r}", f"one of {', '.join(METHODS)}")
+    history = History.read(log)
+    evidence = gather(history)
+    pi = checked_policy(evidence.skeleton, policy)
+    found, weight = all_estimates(evidence, pi, delta, history.terms.units)
+    chosen = next((name for name in METHODS if name in found), None) if method is None else method
+    if chosen is None or chosen not in found:
+        needs = "whole losses" if method == WHOLE else "finished paths with the cost of every step, or whole losses"
+        raise InputError("log", f"{plural(evidence.episodes, 'episode')}, none of which can be used", needs)
+    cost, low, high, used = found[chosen]
+    if chosen == WHOLE:
+        known = [told.paid for told in evidence.told if told.paid is not None]
+        weight = 1.0
+    else:
+        known = [float(path.losses.sum()) for path in evidence.paths]
+    paid = (
+        float(history.terms.units.costs(np.array(known).mean(keepdims=True), evidence.skeleton.num_steps)[0])
+        if known
+        else np.nan
+    )
+    return Evaluation(cost, low, high, chosen, used, evidence.episodes - used, paid, weight, delta, found)
+
+
+def all_estimates(
+    evidence: Evidence, policy: FloatArray, delta: float, units: Units
+) -> tuple[dict[str, Estimate], float]:
+    """The estimates of a fixed policy by method, in the caller's units, and the mean weight of a path."""
+    sk, found, weight = evidence.skeleton, {}, 0.0
+    if evidence.told:
+        sums = believed_interval(evidence, [one.loss for one in evidence.told], policy, evidence.row_set(delta))
+        found[WHOLE] = _estimate(sk, units, sums, len(evidence.told))
+    if evidence.paths:
+        weighted, weight = weighted_estimates(sk, evidence.paths, policy, delta)
+        found |= {name: _estimate(sk, units, sums, len(evidence.paths)) for name, sums in weighted.items()}
+    return found, weight
+
+
+def believed_interval(
+    evidence: Evidence, losses: list[FloatArray], policy: FloatArray, row_set: RowSet
+) -> tuple[float, float, float]:
+    """The mean over these losses of what the policy pays under Pbar, and the least and the most over the set.
+
+    An entry that nobody knows may be anything from 0 to 1, and is taken for 1/2 in the estimate.
+    """
+    sk, count = evidence.skeleton, len(losses)
+    unknown = sum(np.isnan(loss).astype(float) for loss in losses)
+    known = sum(np.nan_to_num(loss, nan=0.0) for loss in losses)
+    cost = policy_values(evidence.world, policy, (known + 0.5 * unknown) / count).state[0]
+    low = policy_interval(sk, policy, known / count, row_set)[0].state[0]
+    high = policy_interval(sk, policy, (known + unknown) / count, row_set)[1].state[0]
+    return float(cost), float(low), float(high)
+
+
+def _estimate(sk: Skeleton, units: Units, sums: tuple[float, float, float], episodes: int) -> Estimate:
+    """Sums of losses as costs; an interval reaches no further than an episode can cost."""
+    mean, low, high = sums
+    ends = np.array([mean, max(0.0, low), min(float(sk.num_steps), high)])
+    cost, least, most = units.costs(ends, sk.num_steps).tolist()
+    return Estimate(cost, least, most, episodes)

@@ -1,0 +1,50 @@
+"""Explanations of a policy: what each action is expected to cost, and between which costs that may lie.
+
+With mean losses l, Q(x, a) is the value of the policy under the estimated rows Pbar(.|x, a), and its interval the least
+and the greatest value over the confidence set, by extended backward induction (:func:`advmdp.policy_interval`).  A
+transition of which no loss is known may cost anything within the units.
+"""
+
+import numpy as np
+
+from advmdp.core.arrays import FloatArray
+from advmdp.live.answers import Explanation
+from advmdp.live.state import AgentState
+from advmdp.model.by_name import Label, action_name
+from advmdp.model.mdp import MDP
+from advmdp.model.occupancy import policy_values
+from advmdp.planning.optimism import policy_interval
+
+
+def explain(state: AgentState, at: Label) -> dict[Label, Explanation]:
+    """By action of a state."""
+    sk, units, learner = state.world.skeleton, state.terms.units, state.learner
+    x = sk.state(at)
+    policy, known = learner.policy, state.loss_count > 0
+    means = np.where(known, state.loss_sum / np.maximum(1, state.loss_count), 0.5)
+    visits, estimate = _estimate(state)
+    cost = policy_values(MDP(sk, estimate), policy, means).pair
+    row_set = learner.row_set
+    if row_set is None:
+        low = high = cost
+    else:
+        low = policy_interval(sk, policy, np.where(known, means, 0.0), row_set)[0].pair
+        high = policy_interval(sk, policy, np.where(known, means, 1.0), row_set)[1].pair
+    left = sk.num_steps - state.world.layer_of[x]
+    found = {}
+    for p in range(int(sk.pair_ptr[x]), int(sk.pair_ptr[x + 1])):
+        costs, least, most = (float(units.costs(value[p], left)) for value in (cost, low, high))
+        found[action_name(sk, x, p)] = Explanation(float(policy[p]), costs, least, most, int(visits[p]))
+    return found
+
+
+def _estimate(state: AgentState) -> tuple[FloatArray, FloatArray]:
+    """How often each pair was visited, and the rows: known ones, else shares of visits, uniform without any."""
+    sk = state.world.skeleton
+    seen = state.seen
+    visits = np.add.reduceat(seen, sk.transition_ptr[:-1])
+    if state.dynamics is not None:
+        return visits, state.dynamics
+    widths = sk.over_transitions(np.diff(sk.transition_ptr))
+    total = sk.over_transitions(visits)
+    return visits, np.where(total > 0, seen / np.maximum(1, total), 1.0 / widths)

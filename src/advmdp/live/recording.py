@@ -1,0 +1,272 @@
+"""Every change of an agent: checked, made, and logged in one commit before anything is answered.
+
+A method here checks what it is given, changes the state (:mod:`advmdp.live.state`), writes the events to the log
+(:mod:`advmdp.live.log`) in one commit, and only then returns.  So what was answered is on disk.  If anything fails in
+between, the memory may be ahead of the log; the recorder then refuses to go on.  Opened again it goes on from the log.
+
+Events are idempotent.  Layers tell steps apart: an arrival in the station is about the one step that can lead there.
+Repeating what was said changes nothing; saying otherwise is a :class:`ConflictError`.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from advmdp.core.arrays import whole
+from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
+from advmdp.live.costs import read_costs
+from advmdp.live.log import Event, Log
+from advmdp.live.opening import learners_for, past_losses
+from advmdp.live.state import FINISHED, PATIENCE, STOPPED, AgentState, Running
+from advmdp.live.worlds import Step, World
+from advmdp.model.by_name import ByName, Label, action_name, state_name
+from advmdp.model.mdp import path_from_names
+
+SNAPSHOT = 2000
+"""Events between snapshots, which only make opening faster."""
+
+
+UNTAUGHT = 100
+"""Episodes with costs of steps only, after which a learner of whole losses warns."""
+
+
+class Recorder:
+    """The state of an agent and its log, changed together."""
+
+    def __init__(self, log: Log, state: AgentState, kept: int) -> None:
+        self.log = log
+        self.state = state
+        self.mutex = threading.RLock()
+        self._kept = kept
+        """The number of the event after which the snapshot was taken."""
+        self._broken = False
+        self._closed = False
+
+    def begin(self, event_id: str | None) -> int:
+        """A new episode, or the one that began with this id; its number."""
+        name = self._name("begun", event_id)
+        if name is not None and (event := self.log.named(name)) is not None:
+            assert event.episode is not None
+            return event.episode
+        if self.state.next == UNTAUGHT:
+            self._warn_if_untaught()
+        with self._writing() as events:
+            for late in self.state.overdue():
+                self._give_up(late, events)
+            r = self.state.begin()
+            events.append(Event("begun", r.number, 0, {"world": r.world, "version": r.version}, None, name))
+            self._decide(r, events)
+        return r.number
+
+    def arrive(self, id: int, state: Label, cost: float | None) -> None:
+        """Where the last decision of an episode led, and what it cost."""
+        r = self.find(id)
+        world = self.state.worlds[r.world]
+        sk, x = world.skeleton, world.skeleton.state(state)
+        step = world.layer_of[x] - 1
+        if 0 <= step < len(r.transitions):
+            if (before := int(sk.successor[r.transitions[step]])) != x:
+                expected = f"{sk.state_label(before)}, as was said before"
+                raise ConflictError(f"episode {id}, step {step}", f"an arrival in {state}", expected)
+            if cost is not None:
+                self.cost(id, cost, int(sk.state_of_pair[r.pairs[step]]))
+            return
+        if r.ended:
+            raise InputError(f"episode {id}", f"it has ended ({r.ended})", "an episode that goes on")
+        p = r.pairs[-1]
+        if (taken := world.successors[p].get(x)) is None:
+            following = ", ".join(sk.state_label(y) for y in list(world.successors[p])[:8])
+            raise InputError(f"episode {id}, {sk.where_pair(p)}", f"an arrival in {state}", f"one of {following}")
+        paid = None if cost is None else self.state.terms.units.check("cost", cost)
+        with self._writing() as events:
+            self.state.arrive(r, taken)
+            events.append(Event("arrived", id, step, {"state": state_name(sk, x), "transition": taken}))
+            if paid is not None:
+                self.state.cost(r, step, paid)
+                events.append(Event("cost", id, step, {"cost": paid}))
+            if step == sk.num_steps - 1:
+                self.state.end(r, FINISHED)
+                events.append(Event("ended", id, 0, {"why": FINISHED}))
+            else:
+                self._decide(r, events)
+
+    def cost(self, id: int, cost: float, at: Label | None) -> None:
+        """What a step of an episode cost."""
+        r = self.find(id)
+        step = self._step(r, at)
+        paid = self.state.terms.units.check(f"cost of episode {id}, step {step}", cost)
+        if step in r.costs:
+            if r.costs[step] != paid:
+                expected = f"{r.costs[step]:g}, as was said before"
+                raise ConflictError(f"episode {id}, step {step}", f"a cost of {paid:g}", expected)
+            return
+        with self._writing() as events:
+            self.state.cost(r, step, paid)
+            events.append(Event("cost", id, step, {"cost": paid}))
+
+    def end(self, id: int) -> None:
+        """An episode stops before its last state."""
+        r = self.find(id)
+        if r.ended:
+            return
+        with self._writing() as events:
+            self.state.end(r, STOPPED)
+            events.append(Event("ended", id, 0, {"why": STOPPED}))
+
+    def tell(self, id: int, loss: ByName | Any) -> None:
+        """The whole loss of an episode."""
+        r = self.find(id)
+        if self.state.bandit and self.state.groups is None:
+            given = f"a whole loss for {self.state.terms.learner}, which learns from the costs along its path"
+            raise InputError("tell", given, f"Episode.cost for each step; or learner={learners_for('full')}")
+        world = self.state.worlds[r.told_in] if r.told is not None else self.state.world
+        costs = read_costs(world.skeleton, loss, self._left_behind(world))
+        if r.told is not None:
+            if not np.array_equal(costs, r.told, equal_nan=True):
+                raise ConflictError(f"loss of episode {r.number}", "another than was told before", "the same, or none")
+            return
+        self.state.terms.units.check_all(world.skeleton, costs)
+        self.state.fill(r, costs)
+        with self._writing() as events:
+            self.state.tell(r, costs)
+            events.append(Event("told", r.number, 0, {"world": world.number}, costs))
+
+    def observe(
+        self,
+        states: Sequence[Label],
+        actions: Sequence[Label],
+        costs: Sequence[float] | None,
+        event_id: str | None,
+    ) -> int:
+        """An episode that somebody else decided; its number."""
+        world, name = self.state.world, self._name("observed", event_id)
+        before = None if name is None else self.log.named(name)
+        if before is not None:
+            world = self.state.worlds[before.body["world"]]
+        path = path_from_names(world.skeleton, states, actions)
+        body = {"world": world.number, "pairs": path.pairs.tolist(), "transitions": path.transitions.tolist()}
+        paid = None if costs is None else [self.state.terms.units.check("costs", cost) for cost in costs]
+        if paid is not None and len(paid) != len(actions):
+            raise InputError("costs", f"{len(paid)} of them", f"{len(actions)}, one for each action")
+        body["costs"] = paid
+        if before is not None:
+            if before.body != body or before.episode is None:
+                raise ConflictError(f"observed episode {event_id!r}", "another path or other costs", "the same")
+            return before.episode
+        with self._writing() as events:
+            number = self.state.observe(body["transitions"])
+            events.append(Event("observed", number, 0, body, None, name))
+        return number
+
+    def extend(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> None:
+        """Another world."""
+        self.check_usable()
+        state = self.state
+        made_for = [
+            name for name in ("kinds", "rules", "groups", "window", "discount") if state.terms.parameters.get(name)
+        ]
+        if state.dynamics is not None or made_for:
+            what = f"the parameter {made_for[0]}" if made_for else "known dynamics"
+            raise InputError("extend", f"{state.terms.learner} with {what}, made for the old world", "a new agent")
+        world = state.world.extended(steps, remove)
+        if world.skeleton == state.world.skeleton and world.removed == state.world.removed:
+            return
+        with self._writing() as events:
+            state.extend(world, past_losses(self.log, self.log.last + 1))
+            events.append(Event("extended", None, 0, {"world": world.described()}))
+
+    def find(self, id: int) -> Running:
+        """An episode, open or from the log."""
+        self.check_usable()
+        number = whole("episode", id, 0)
+        if (r := self.state.running.get(number)) is not None:
+            return r
+        found = self.state.recall(self.log.of_episode(number, self.log.last + 1))
+        if found is None:
+            raise InputError("episode", f"{id}", f"one that this agent began ({self.state.counts['begun']} so far)")
+        return found
+
+    def check_usable(self) -> None:
+        """Refuse to go on after a failure, or when closed."""
+        if self._closed:
+            raise LogError(f"{self.log.path}", "a closed agent", "an open one (am.Agent.open)")
+        if self._broken:
+            given = "an agent that failed while it changed"
+            raise LogError(f"{self.log.path}", given, "close() and am.Agent.open, which goes on from the log")
+
+    def close(self) -> None:
+        """Take a snapshot, and close the file."""
+        if not self._closed and not self._broken and self._kept < self.log.last:
+            with suppress(AdvMDPError):
+                self._keep_snapshot()
+        self._closed = True
+        self.log.close()
+
+    def _warn_if_untaught(self) -> None:
+        """Costs of steps teach a learner with full information nothing; say so to whoever tells nothing else."""
+        episodes, name = self.state.running.values(), self.state.terms.learner
+        if not self.state.bandit and len(episodes) == UNTAUGHT and all(r.ended and r.costs for r in episodes):
+            says = f"{name} learns from whole losses (Agent.tell), and has been told none in {UNTAUGHT} episodes"
+            warn_caller(f"{says}; learner={learners_for('bandit')} learns from the costs of steps")
+
+    def _step(self, r: Running, at: Label | None) -> int:
+        """The step whose cost is told: the last one, or the one taken in the state ``at``."""
+        if at is None:
+            if not r.transitions:
+                raise InputError(f"cost of episode {r.number}", "no step was finished yet", "arrive, or at=, the state")
+            return len(r.transitions) - 1
+        world = self.state.worlds[r.world]
+        x = world.skeleton.state(at)
+        step = world.layer_of[x]
+        taken = len(r.transitions) if r.ended else len(r.pairs)
+        if step >= taken or int(world.skeleton.state_of_pair[r.pairs[step]]) != x:
+            raise InputError(f"cost of episode {r.number}", f"a step in {at}", "a state that it has been in")
+        return step
+
+    def _decide(self, r: Running, events: list[Event]) -> None:
+        sk, p, step = self.state.worlds[r.world].skeleton, self.state.choose(r), len(r.transitions)
+        self.state.decide(r, p)
+        names = {"state": state_name(sk, r.state), "action": action_name(sk, r.state, p)}
+        shares = r.policy[sk.pair_ptr[r.state] : sk.pair_ptr[r.state + 1]]
+        events.append(Event("decided", r.number, step, {**names, "pair": p, "version": r.version}, shares))
+
+    def _give_up(self, r: Running, events: list[Event]) -> None:
+        if not r.ended:
+            self.state.end(r, PATIENCE)
+            events.append(Event("ended", r.number, 0, {"why": PATIENCE}))
+        if r.handle is not None:
+            self.state.drop(r)
+            events.append(Event("dropped", r.number, 0, {}))
+
+    def _name(self, kind: str, event_id: str | None) -> str | None:
+        self.check_usable()
+        if event_id is not None and (not isinstance(event_id, str) or not event_id):
+            raise InputError("event_id", f"{event_id!r}", "a text")
+        return None if event_id is None else f"{kind}:{event_id}"
+
+    def _left_behind(self, world: World) -> set[tuple[Any, ...]]:
+        """The pairs and transitions that only other worlds have: their costs are ignored."""
+        if len(self.state.worlds) == 1:
+            return set()
+        here = {key for step in world.steps for key in (step, step[:2])}
+        every = {key for one in self.state.worlds for step in one.steps for key in (step, step[:2])}
+        return every - here
+
+    @contextmanager
+    def _writing(self) -> Iterator[list[Event]]:
+        """Change the state and collect the events; they are written at the end, or the agent is broken."""
+        self.check_usable()
+        events: list[Event] = []
+        self._broken = True
+        yield events
+        self.log.append(events)
+        self._broken = False
+        if self.log.last - self._kept >= SNAPSHOT:
+            self._keep_snapshot()
+
+    def _keep_snapshot(self) -> None:
+        self.log.keep_snapshot(self.state.dump())
+        self._kept = self.log.last

@@ -1,0 +1,97 @@
+"""Off-policy estimates from the costs along logged paths, in sums of losses per episode.
+
+Episode s followed b_s, whose probabilities are in the log, along x_0, a_0, c_0, x_1, ...  For a policy pi let
+
+    rho_k = product over j <= k of pi(a_j|x_j) / b_s(a_j|x_j),      rho_{-1} = 1.
+
+"importance" (per-decision importance sampling; Precup, Sutton & Singh 2000):     X_s = sum_k rho_k c_k
+"doubly robust" (Jiang & Li 2016), for any Q and V(x) = sum_a pi(a|x) Q(x, a) that were made before the episode:
+
+    X_s = V(x_0) + sum_k rho_k (c_k + V(x_{k+1}) - Q(x_k, a_k)),      V(x_L) = 0.
+
+Both are unbiased for what pi would have paid in episode s: E[rho_k (c_k + V(x_{k+1}) - Q(x_k, a_k))] is the expected
+difference of two values under pi, and these telescope.  Q comes from the episodes before, and is made anew when their
+number has doubled.  The mean over episodes is then a mean of martingale differences around what is estimated.
+
+"self-normalised" divides the weights of each step by their mean.  It is biased, by an amount of order 1/n, and varies
+less where weights differ much.
+
+Intervals are mean +- z s / sqrt(n), with s^2 the variance of X_s over episodes (for the self-normalised estimate, of
+its linearisation).  They hold as n grows.  Losses that change from episode to episode make s larger, so the interval
+is then too wide rather than too narrow.
+
+Missing weight.  E[rho_k] = 1.  Where the agent all but stopped taking an action, weights are enormous or, as a rule,
+absent, and the variance says nothing of that.  So what the weights of step k lack, max(0, 1 - mean of rho_k), widens
+the interval by as much as it could bring: 1 for a cost, L - k for a difference of values.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from advmdp.core.arrays import FloatArray
+from advmdp.live.evidence import Ints, LoggedPath, estimated
+from advmdp.model.occupancy import Values, policy_values
+from advmdp.model.skeleton import Skeleton
+
+Bounds = tuple[float, float, float]
+"""An estimate, and the ends of its interval."""
+
+
+def weighted_estimates(
+    sk: Skeleton, paths: Sequence[LoggedPath], policy: FloatArray, delta: float
+) -> tuple[dict[str, Bounds], float]:
+    """The three estimates by name, as sums of losses per episode, and the mean weight of a whole path."""
+    pairs, costs = np.array([path.pairs for path in paths]), np.array([path.losses for path in paths])
+    rho = np.cumprod(policy[pairs] / np.array([path.chances for path in paths]), axis=1)
+    z = NormalDist().inv_cdf(1.0 - delta / 2.0)
+    missing = np.maximum(0.0, 1.0 - rho.mean(axis=0))
+    most = float(missing.sum())
+    far = float(missing @ np.arange(sk.num_steps, 0, -1))
+    found = {
+        "importance": _around((rho * costs).sum(axis=1), z, 0.0, most),
+        "self-normalised": _normalised(rho, costs, z, most),
+        "doubly robust": _around(doubly_robust(sk, paths, policy, rho, costs), z, far, far),
+    }
+    return found, float(rho[:, -1].mean())
+
+
+def doubly_robust(
+    sk: Skeleton, paths: Sequence[LoggedPath], policy: FloatArray, rho: FloatArray, costs: FloatArray
+) -> FloatArray:
+    """X_s for each episode."""
+    seen, total = np.zeros(sk.num_transitions, np.int64), np.zeros(sk.num_transitions)
+    values, found = Values(np.zeros(sk.num_states), np.zeros(sk.num_pairs)), np.empty(len(paths))
+    for s, path in enumerate(paths):
+        if s & (s - 1) == 0 and s:  # 1, 2, 4, 8, ... episodes are behind
+            values = _fitted(sk, seen, total, policy)
+        after = values.state[sk.successor[path.transitions]]
+        found[s] = values.state[0] + rho[s] @ (costs[s] + after - values.pair[path.pairs])
+        np.add.at(seen, path.transitions, 1)
+        np.add.at(total, path.transitions, costs[s])
+    return found
+
+
+def _fitted(sk: Skeleton, seen: Ints, total: FloatArray, policy: FloatArray) -> Values:
+    """V and Q of the policy in the estimated world, with mean losses; the mean of all where none was seen."""
+    means = np.where(seen > 0, total / np.maximum(1, seen), total.sum() / max(1, seen.sum()))
+    return policy_values(estimated(sk, seen), policy, means)
+
+
+def _around(values: FloatArray, z: float, below: float, above: float) -> Bounds:
+    """The mean, and its interval with what missing weight adds below and above."""
+    mean, n = float(values.mean()), len(values)
+    half = z * float(values.std(ddof=1)) / sqrt(n) if n > 1 else np.inf
+    return mean, mean - half - below, mean + half + above
+
+
+def _normalised(rho: FloatArray, costs: FloatArray, z: float, missing: float) -> Bounds:
+    """Nothing is known of a step all of whose paths have weight 0."""
+    mean = rho.mean(axis=0)
+    if not (mean > 0.0).all():
+        return np.nan, -np.inf, np.inf
+    each = (rho * costs).mean(axis=0) / mean
+    _, low, high = _around((rho * (costs - each) / mean).sum(axis=1), z, missing, missing)
+    return float(each.sum()), float(each.sum()) + low, float(each.sum()) + high

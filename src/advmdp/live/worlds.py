@@ -1,0 +1,124 @@
+"""The worlds of an agent: the one that it was opened with, and one more for each extension.
+
+A world is a skeleton with names.  An extension adds steps, which may bring states, actions or successors, and removes
+actions; states that can then no longer be reached go too.  What is known carries over by name: transition i of an old
+world is the one with the same (state, action, next state) in the new one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advmdp.core.errors import InputError, ModelError
+from advmdp.core.streams import Key, stream_key
+from advmdp.model.by_name import Label, action_name, state_name
+from advmdp.model.skeleton import Skeleton
+
+ARRAYS = ("layer_ptr", "pair_ptr", "transition_ptr", "successor")
+NAMES = ("state_names", "action_names")
+Step = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A skeleton, its place among the worlds of an agent, and the pairs that were removed from its states."""
+
+    number: int
+    skeleton: Skeleton
+    removed: tuple[tuple[str, str], ...] = ()
+    maps: "dict[int, NDArray[np.int64]]" = field(default_factory=dict)
+    """By the number of a later world, where the transitions of this one are in it."""
+
+    def stream(self, seed: int) -> Key:
+        """The random stream from which actions are drawn in this world."""
+        return stream_key(seed, "agent", str(self.number))
+
+    @cached_property
+    def steps(self) -> list[tuple[Label, Label, Label]]:
+        """(state, action, next state) of each transition."""
+        sk, found = self.skeleton, []
+        pairs, states = sk.over_transitions(np.arange(sk.num_pairs)).tolist(), sk.state_of_pair.tolist()
+        for p, y in zip(pairs, sk.successor.tolist(), strict=True):
+            found.append((state_name(sk, states[p]), action_name(sk, states[p], p), state_name(sk, y)))
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[tuple[Label, Label, Label], int]:
+        """The number of each transition by name."""
+        return {step: i for i, step in enumerate(self.steps)}
+
+    @cached_property
+    def successors(self) -> list[dict[int, int]]:
+        """By pair, the number of the transition to each successor."""
+        sk = self.skeleton
+        ends, following = sk.transition_ptr.tolist(), sk.successor.tolist()
+        return [{following[i]: i for i in range(ends[p], ends[p + 1])} for p in range(sk.num_pairs)]
+
+    @cached_property
+    def layer_of(self) -> list[int]:
+        """The layer of each state."""
+        found: list[int] = np.repeat(np.arange(self.skeleton.num_steps + 1), self.skeleton.layer_sizes).tolist()
+        return found
+
+    def map_to(self, other: "World") -> NDArray[np.int64]:
+        """Where the transitions of this world are in another; -1 for those that it does not have."""
+        if other.number == self.number:
+            return np.arange(self.skeleton.num_transitions)
+        if other.number not in self.maps:
+            self.maps[other.number] = np.array([other.numbers.get(step, -1) for step in self.steps], np.int64)
+        return self.maps[other.number]
+
+    def extended(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> "World":
+        """The world with these steps more, and without these pairs (state, action)."""
+        sk = self.skeleton
+        if sk.state_names is None or sk.action_names is None:
+            raise InputError("extend", "a world without names", "one with names, as Skeleton.from_steps makes it")
+        gone = dict.fromkeys((str(state), str(action)) for state, action in remove)
+        for state, action in gone:
+            sk.pair(state, action)
+        added = [_step(step) for step in steps]
+        kept = [step for step in self.steps if step[:2] not in gone]
+        every = list(dict.fromkeys([*kept, *added]))
+        start = sk.state_names[0]
+        reached = _reachable(start, every)
+        alive = [step for step in every if step[0] in reached]
+        if lost := [step for step in added if step[0] not in reached]:
+            raise ModelError("one start, one end", "extend", f"state {lost[0][0]!r} cannot be reached", "a way to it")
+        again = {step[:2] for step in added}
+        removed = [pair for pair in (*self.removed, *gone) if pair not in again]
+        return World(self.number + 1, Skeleton.from_steps(alive), tuple(dict.fromkeys(removed)))
+
+    def described(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        arrays = {name: getattr(self.skeleton, name).tolist() for name in ARRAYS}
+        return arrays | {name: getattr(self.skeleton, name) for name in NAMES} | {"removed": self.removed}
+
+    @classmethod
+    def of(cls, number: int, described: dict[str, Any]) -> "World":
+        """What :meth:`described` gave."""
+        skeleton = Skeleton(*(described[name] for name in (*ARRAYS, *NAMES)))
+        return cls(number, skeleton, tuple((state, action) for state, action in described["removed"]))
+
+
+def _step(given: Any) -> tuple[Label, Label, Label]:
+    if isinstance(given, str) or len(given) != 3:
+        raise InputError("extend", f"the step {given!r}", "(state, action, next state)")
+    state, action, successor = map(str, given)
+    return state, action, successor
+
+
+def _reachable(start: Label, steps: list[Any]) -> set[Label]:
+    following: dict[Label, list[Label]] = {}
+    for state, _, successor in steps:
+        following.setdefault(state, []).append(successor)
+    found, left = {start}, [start]
+    while left:
+        for state in following.get(left.pop(), ()):
+            if state not in found:
+                found.add(state)
+                left.append(state)
+    return found

@@ -1,0 +1,61 @@
+"""Cards for notebooks: well-formed, escaped, self-contained, small."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import advmdp as am
+from advmdp.core.html import HEIGHT, card, curve
+
+EVIL = "<script>alert('x')</script>&\""
+
+
+def parsed(html: str) -> ElementTree.Element:
+    """The element, if it is well-formed; nothing in it may come from elsewhere or run."""
+    assert len(html) < 60_000
+    root = ElementTree.fromstring(html)
+    for element in root.iter():
+        assert element.tag not in ("script", "link", "img", "iframe")
+        assert not any(name.startswith("on") or name in ("src", "href") for name in element.attrib)
+    return root
+
+
+def test_names_and_values_are_escaped() -> None:
+    root = parsed(card(EVIL, {EVIL: EVIL}))
+    assert "".join(root.itertext()).count(EVIL) == 3
+
+
+def test_a_curve_ends_where_its_points_do() -> None:
+    line = parsed(curve([1, 2, 3], [0.0, 4.0, 2.0], EVIL)).find("polyline")
+    assert line is not None
+    points = [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]
+    assert [y for _, y in points] == [HEIGHT, 0.0, HEIGHT / 2]
+    assert curve([1], [1.0], "one point is no line") == ""
+
+
+def test_skeletons_and_worlds_show_their_size_and_their_states() -> None:
+    mdp = am.MDP.from_steps([(EVIL, "bus", "work", 0.5), (EVIL, "bus", "late", 0.5), ("work", "go", "end", 1.0),
+                             ("late", "go", "end", 1.0)])  # fmt: skip
+    for thing in (mdp, mdp.skeleton):
+        root = parsed(thing._repr_html_())
+        assert [one.text for one in root.iter("title")] == list(mdp.skeleton.state_names or ())
+        said = "".join(root.itertext())
+        assert "layers1-2-1" in said
+        assert "transitions4" in said
+
+
+@pytest.mark.parametrize("layers", [[1, 80, 1], [1] * 30])
+def test_large_skeletons_are_not_drawn(layers: list[int]) -> None:
+    assert "<svg" not in am.Skeleton.dense(layers, actions=2)._repr_html_()
+
+
+def test_games_and_projections_say_what_they_are() -> None:
+    mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.SelfTuning(mdp.skeleton), episodes=200)
+    said = "".join(parsed(game._repr_html_()).itertext())
+    assert said.startswith("SelfTuning, 200 episodes")
+    assert f"{game.total_loss:,.2f}" in said
+    assert f"{game.regret:+,.2f}" in said
+    found = am.project(mdp.skeleton, np.zeros(12), am.Point(mdp.transition))
+    assert "convergedyes" in "".join(parsed(found._repr_html_()).itertext())

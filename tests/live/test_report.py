@@ -1,0 +1,94 @@
+"""The report of an agent: shadow baselines against rules written here, alarms, and the page."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import advmdp as am
+from advmdp.live.alarms import alarms, drifted
+from advmdp.live.evidence import gather
+from advmdp.live.shadows import INCUMBENT, LEADER, RANDOM, REPLAY, shadows
+from tests.live.test_evaluation import commuting
+
+SK = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+
+
+def played(costs: list[tuple[float, float]], late: int = 0) -> am.Agent:
+    """One choice a day, told ``late`` days later."""
+    agent = am.Agent.open(":memory:", skeleton=SK, units=(0, 10), seed=0)
+    for day in range(len(costs) + late):
+        if day < len(costs):
+            agent.begin().arrive("work")
+        if day >= late:
+            bus, walk = costs[day - late]
+            agent.tell(day - late, {("home", "bus"): bus, ("home", "walk"): walk})
+    return agent
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_shadows_know_what_the_agent_knew(late: int) -> None:
+    costs = [tuple(row) for row in np.random.default_rng(5).uniform(0, 10, (40, 2))]
+    with played(costs, late) as agent:
+        history = am.History.read(agent)
+        found = {one.name: one for one in shadows(history, gather(history), 0.05, {INCUMBENT: {"home": "walk"}})}
+    replay, leader = [], []
+    for day, cost in enumerate(costs):
+        known = costs[: max(0, day - late)]
+        last, total = (known[-1], np.sum(known, axis=0)) if known else (None, None)
+        replay.append(np.mean(cost) if last is None else cost[int(last[1] < last[0])])
+        leader.append(np.mean(cost) if total is None else cost[int(total[1] < total[0])])
+    assert found[REPLAY].course == pytest.approx(np.array(replay))
+    assert found[LEADER].course == pytest.approx(np.array(leader))
+    assert found[RANDOM].estimate.cost == pytest.approx(np.mean(costs))
+    assert found[INCUMBENT].estimate.cost == pytest.approx(np.mean([walk for _, walk in costs]))
+    for one in found.values():  # the dynamics are certain here, and so are the intervals
+        assert one.estimate.low == pytest.approx(one.estimate.cost) == one.estimate.high
+        assert one.estimate.cost == pytest.approx(one.course.mean())
+
+
+def test_alarms_for_costs_outside_the_units() -> None:
+    with played([(5.0, 5.0)] * 3) as quiet, played([(5.0, 5.0), (25.0, 5.0), (5.0, -1.0)]) as loud:
+        assert alarms(am.History.read(quiet)) == []
+        (said,) = alarms(am.History.read(loud))
+        assert "2 costs of 6 lie outside the units, 0 to 10; the furthest is 25" in said
+
+
+def test_an_alarm_for_costs_that_never_come() -> None:
+    with am.Agent.open(":memory:", skeleton=SK) as agent:
+        for _ in range(5):
+            agent.begin().arrive("work")
+        assert alarms(am.History.read(agent)) == ["The costs of 5 of 5 ended episodes are not known."]
+
+
+def test_drift_rings_where_there_is_some_and_hardly_ever_where_there_is_none() -> None:
+    sk = am.Skeleton.from_steps([("a", "go", "b"), ("a", "go", "c"), ("b", "on", "d"), ("c", "on", "d")])
+    rng, false = np.random.default_rng(6), 0
+    for _ in range(400):
+        false += bool(drifted(sk, {0: (rng.random(300) < 0.3).astype(int).tolist()}, 0.05))
+    assert false <= 20
+    changed = np.concatenate([rng.random(150) < 0.1, rng.random(150) < 0.9]).astype(int)
+    ((p, distance, radius),) = drifted(sk, {0: changed.tolist()}, 0.05)
+    assert p == 0
+    assert distance == pytest.approx(2 * abs(changed[:150].mean() - changed[150:].mean()))
+    assert 0.0 < radius < distance
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_page_has_everything_and_asks_for_nothing(told: bool, tmp_path: Path) -> None:
+    more = {} if told else {"learner": "UOBREPS", "horizon": 90}
+    with commuting(told, **more) as agent:
+        page = agent.report(tmp_path / "agent.html", {"<today>": {"home": "bus", "station": "train"}}).read_text()
+        paid = agent.status().paid
+    assert f"{paid / 90:.1f} per episode over 90 episodes" in page
+    assert "&lt;today&gt;" in page
+    assert "<today>" not in page
+    assert (REPLAY in page) == told
+    assert "home/bus" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "default-src 'none'" in page
+
+
+def test_a_report_before_anything_was_played(tmp_path: Path) -> None:
+    with am.Agent.open(":memory:", skeleton=SK) as agent:
+        assert "nothing to account for" in agent.report(tmp_path / "agent.html").read_text()

@@ -1,0 +1,1 @@
+"""Sphinx extensions that build the documentation site; ``docs/conf.py`` lists them."""
