@@ -210,8 +210,8 @@ def test_an_extended_world_keeps_what_it_knows() -> None:
 
 def test_what_was_paid_on_paths_that_no_longer_exist_is_unknown() -> None:
     with commuting(told=True) as agent:
-        agent.extend(remove=[("station", "taxi")])
-        found = am.evaluate(agent, {"home": "walk"})
+        agent.extend(remove=[("home", "bus")])
+        found = am.evaluate(agent, {"home": "walk", "station": "train"})
         assert found.cost == pytest.approx(60.0)
         assert found.episodes == 90
         kept = sum(one.paid is not None for one in gather(am.History.read(agent)).told)
