@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 
 import advmdp as am
+from tests.helpers.learners import NAMED
+from tests.helpers.strategies import build_mdp
 
 MDP = am.MDP.random(layers=[1, 3, 3, 1], actions=2, seed=7)
 SK = MDP.skeleton
+WORLDS = {
+    "named": NAMED,
+    "sparse": am.MDP.random([1, 4, 6, 4, 1], 3, seed=0, branching=2),
+    "ragged": build_mdp([1, 3, 4, 2, 1], np.random.default_rng(5), 3, zeros=True),
+    "one action": build_mdp([1, 3, 2, 1], np.random.default_rng(2), 1, zeros=False),
+    "one step": am.MDP.random([1, 1], 3, seed=3),
+}
 LEARNERS = {
     "UCOREPS": lambda: am.UCOREPS(SK, horizon=80),
     "OREPS": lambda: am.OREPS(MDP, horizon=80, feedback="bandit"),
@@ -76,3 +85,26 @@ def test_losses_due_after_the_end_are_not_revealed() -> None:
     assert learner.outstanding == list(range(20))
     assert learner.episode == 0
     assert game.total_loss > 0.0
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_kind_of_world(world: str) -> None:
+    """With delays, groups and windows; compiled blocks and single episodes agree to the bit where nothing is late."""
+    mdp, episodes = WORLDS[world], 30
+    sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, seed=3)
+    labels = np.random.default_rng(1).integers(0, 4, sk.num_transitions)
+    makers = {
+        "known": lambda: am.OREPS(mdp, horizon=episodes),
+        "groups": lambda: am.UOBREPS(sk, horizon=episodes, groups=labels),
+        "window": lambda: am.UCOREPS(sk, window=7, drift=0.01),
+        "discount": lambda: am.UCOREPS(sk, horizon=episodes, confidence="weissman", discount=0.9),
+        "mixture": lambda: am.SelfTuning(sk, window=9),
+    }
+    for make in makers.values():
+        plain, single, late = (make() for _ in range(3))
+        games = [am.play(mdp, losses, plain, episodes), am.play(mdp, losses, single, episodes, delay=lambda t: 0)]
+        assert games[0].total_loss == games[1].total_loss
+        assert np.array_equal(plain.policy, single.policy)
+        game = am.play(mdp, losses, late, episodes, delay=[t % 5 for t in range(episodes)])
+        assert 0.0 < game.total_loss < sk.num_steps * episodes
+        assert late.delays.total > 0.0
