@@ -13,7 +13,7 @@ from advmdp.scenarios.congestion.routers import SMOOTHING, DelayRouting, Fixed, 
 
 __all__ = ["congestion", "routes_table", "write_congestion_report"]
 
-NETWORK, LOAD, SLACK, DEFLECTION, ROUNDS = "sndlib/nobel-germany", 0.75, 2, 0.02, 100
+NETWORK, LOAD, SLACK, DEFLECTION, ROUNDS = "sndlib/nobel-germany", 0.75, 3, 0.02, 100
 
 
 def congestion(seed: int, console: Console) -> Course:
@@ -28,7 +28,7 @@ def routers(game: CongestionGame) -> dict[str, Router]:
     """The routing methods, and the equilibrium as a reference."""
     equilibrium = assignment(game, "equilibrium", 1e-3)
     return {
-        "SelfTuning": Learners(game, SelfTuning),
+        "SelfTuning": Learners(game, SelfTuning, pooled=True),
         "shortest, last delay": DelayRouting(game),
         "shortest, smoothed delay": DelayRouting(game, SMOOTHING),
         "shortest, hops": shortest_by_hops(game),
