@@ -120,7 +120,7 @@ def problems_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, t
             continue
         start = betas[e] if expert.kind in (CUMULATIVE, DISCOUNTED) else None
         made = expert.kind == DESCENT or all_made or pool.weights[e] >= 2.0**-53
-        bounds = wide if expert.kind in (DESCENT, CUMULATIVE) else narrow
+        bounds = wide if expert.kind == DESCENT else narrow
         found.append(Problem(start, bounds, levelled(sk, log_w), bool(made)))
     return found
 

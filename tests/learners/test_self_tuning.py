@@ -22,25 +22,20 @@ def reduced(z: np.ndarray) -> np.ndarray:
     return z - np.repeat(in_layers(z, np.minimum), np.diff(SK.layer_transition_ptr))
 
 
-def practical_set(learner: SelfTuning, revisit: bool) -> am.L1Ball:
-    """The set of the experts that follow all losses, or of the others, pair by pair; within that of the guarantee."""
+def narrow_set(learner: SelfTuning) -> am.L1Ball:
+    """The set of all experts but UC-O-REPS, pair by pair; with a guarantee, within the set of that."""
     counts, center, radii = learner.counts, np.zeros(SK.num_transitions), []
-    for x in range(SK.num_states - 1):
-        pairs = range(SK.pair_ptr[x], SK.pair_ptr[x + 1])
-        share = counts.visits[pairs].sum() / len(pairs)
-        for p in pairs:
-            row, N = slice(SK.transition_ptr[p], SK.transition_ptr[p + 1]), int(counts.visits[p])
-            seen = counts.seen[row]
-            likely = (seen + 1 / len(seen)) / (N + 1)
-            if len(seen) == 1 or N == 0:
-                radii.append(0.0 if len(seen) == 1 else 2.0)
-                center[row] = float(len(seen) == 1)
-                continue
-            radius, r = sum(np.sqrt(q * (1 - q) / N) for q in likely), min(0.5, 1 - likely.max())
-            if revisit and share > N:
-                radius = max(radius, 2 * np.sqrt(2 * log(share / N)) * np.sqrt(r * (1 - r) / N))
-            radii.append(min(radius, learner.row_set.radius[p]) if learner.guarantee else radius)
-            center[row] = seen / N
+    for p in range(SK.num_pairs):
+        row, N = slice(SK.transition_ptr[p], SK.transition_ptr[p + 1]), int(counts.visits[p])
+        seen = counts.seen[row]
+        likely = (seen + 1 / len(seen)) / (N + 1)
+        if len(seen) == 1 or N == 0:
+            radii.append(0.0 if len(seen) == 1 else 2.0)
+            center[row] = float(len(seen) == 1)
+            continue
+        radius = sum(np.sqrt(q * (1 - q) / N) for q in likely)
+        radii.append(min(radius, learner.row_set.radius[p]) if learner.guarantee else radius)
+        center[row] = seen / N
     return am.L1Ball(center, radii)
 
 
@@ -92,10 +87,10 @@ class Reference:
                 found.append(self.kept[e])
                 self.rested += 1
                 continue
-            follows = expert.name.startswith("all")
-            eta = self.scale * expert.pace / np.sqrt(self.squares / (1 if follows else t)) if self.squares > 0 else 0.0
+            squares = self.squares if expert.name.startswith("all") else self.squares / t
+            eta = self.scale * expert.pace / np.sqrt(squares) if squares > 0 else 0.0
             log_weights = self.start - eta * self.signal(expert.name, expert.period)
-            found.append(am.project(SK, log_weights, practical_set(learner, follows)).q)
+            found.append(am.project(SK, log_weights, narrow_set(learner)).q)
         self.kept = np.array(found)
         return self.kept
 

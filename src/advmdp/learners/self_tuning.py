@@ -7,10 +7,10 @@ subdifferential of f(.; l_t) at the mixture,
     sum_t f(q_t) - f(u)  <=  sum_t <q_t - q_{t,e}, z_t>  +  sum_t <q_{t,e} - u, z_t>         for every expert e.
                              (what mixing costs)            (the regret of that expert)
 
-The counts, the epochs and the set are shared, and are those of the path that was taken; so what unknown dynamics cost
-is what they cost UC-O-REPS (Theorem 5.2).  Weights p_t come from AdaHedge (de Rooij et al. 2014), which has no learning
-rate: what mixing costs is at most twice the sum of its mixability gaps, and that is known while playing
-(``mixing_cost``).
+The counts and the epochs are shared, and are those of the path that was taken; so what unknown dynamics cost is what
+they cost UC-O-REPS (Theorem 5.2).  It has the widest set; that of the others lies in it.  Weights p_t come from
+AdaHedge (de Rooij et al. 2014), which has no learning rate: what mixing costs is at most twice the sum of its
+mixability gaps, and that is known while playing (``mixing_cost``).
 
 The experts.  One is UC-O-REPS with the theory's step; it carries the guarantee.  The others are soft responses
 project(q_1 exp(-eta s)) to the sum of all losses, to smoothed losses, to the last loss, and for each period to the mean
@@ -205,8 +205,9 @@ class SelfTuning(ProjectedLearner[Pool]):
     delta
         The guarantee holds with probability 1 - 2 delta.
     guarantee
-        True selects the confidence set "weissman", for which :meth:`Learner.bound` holds. By default the set is
-        "pointwise": it covers most rows of P, not all at once, and learns faster, but no theorem applies.
+        True keeps UC-O-REPS in the confidence set "chernoff", which holds P, and the other experts inside it;
+        :meth:`Learner.bound` then holds. By default the set is "pointwise": it covers most rows of P, not all at once,
+        and learns faster, but no theorem applies.
     periods
         Periods after which the losses may repeat: 7 for the days of a week.
     kinds
@@ -459,24 +460,26 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
-        """Take the sets that the counters make: all of them are parts of the first, which holds the mixture."""
+        """Take the sets that the counters make: that of UC-O-REPS, in which the mixture is, and that of the others.
+
+        UC-O-REPS may hope for more than the others, so that a pair which misled them is tried again where it matters.
+        """
         sk, counts = self.skeleton, self._epochs.counts
         if self._recent is not None and self._recent.ages:
             self._row_set = self._set_of(self._confidence, self.horizon, self.delta, kinds=self._kinds)
             self._within(self._row_set)
             return
-        leaders, others = (pointwise_set(sk, counts, 1.0, self._kinds, revisit) for revisit in (True, False))
-        self._row_set = leaders
+        first, others = (pointwise_set(sk, counts, 1.0, self._kinds, revisit) for revisit in (True, False))
         if self.guarantee:
             valid = self._set_of(VALID, self.horizon, self.delta)
             assert isinstance(valid, L1Ball)
-            self._row_set, leaders, others = valid, inside(sk, leaders, valid), inside(sk, others, valid)
-        bounds = [Bounds(ball.bounds(sk)) for ball in (others, leaders, self._row_set)]
-        self._rule.within(bounds[0], bounds[1], bounds[2], others.some(sk))
+            first, others = valid, inside(sk, others, valid)
+        self._row_set = first
+        self._rule.within(Bounds(others.bounds(sk)), others.some(sk), Bounds(first.bounds(sk)))
 
     def _within(self, row_set: RowSet) -> None:
         bounds = Bounds(row_set.bounds(self.skeleton))
-        self._rule.within(bounds, bounds, bounds, row_set.some(self.skeleton))
+        self._rule.within(bounds, row_set.some(self.skeleton), bounds)
 
     def _project_again(self) -> tuple[int, float]:
         return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)

@@ -28,7 +28,6 @@ cdef class Mixture(Rule):
     cdef Descent descent
     cdef Layout layout
     cdef Bounds bounds
-    cdef Bounds leaders  # of the experts that follow all losses
     cdef object owner_of_center
     cdef object criterion
     cdef Terms terms

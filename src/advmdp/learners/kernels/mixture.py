@@ -76,13 +76,9 @@ class Mixture(Rule):
     def __dealloc__(self):
         free(self.works)
 
-    def within(self, bounds: Bounds, leaders: Bounds, first: Bounds, center) -> None:
-        """Stay inside these sets from now on: ``first`` is that of UC-O-REPS, ``leaders`` that of "all x a".
-
-        ``center`` has a row for each pair, for rules.
-        """
-        self.bounds, self.leaders = bounds, leaders
-        self.owner_of_center, self.center = center, reals_of(center)
+    def within(self, bounds: Bounds, center, first: Bounds) -> None:
+        """Stay inside this set from now on, UC-O-REPS in ``first``; ``center`` has a row for each pair, for rules."""
+        self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
         if self.descent is not None:
             self.descent.bounds = first
 
@@ -374,8 +370,6 @@ def project_expert(self, world, e, t, thread):
     log_q, log_pairs = log_w + n + 64, log_w + 2 * n + 128
     signal, eta, w = signal_of(self, e, n), step_of(self, e, t), self.works[thread]
     bounds = cython.address(self.bounds.view)
-    if kind == CUMULATIVE:
-        bounds = cython.address(self.leaders.view)
     weigh_signal(self, world, signal, eta, log_w)
     memcpy(w.beta, beta, world.states * cython.sizeof(cython.double))
     found = solve(
