@@ -38,7 +38,7 @@ $(BASE): $(TOOLS) pyproject.toml | $(KERNELS)
 	@touch $@
 
 $(READY): $(BASE)
-	@echo "Installing what the tests need into $(VENV): 1.6 GB."
+	@echo "Installing what the tests need into $(VENV): 1.5 GB."
 	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
