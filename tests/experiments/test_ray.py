@@ -313,7 +313,7 @@ def test_a_worker_with_another_version_does_not_play(tmp_path):
     task = Task(7, runs_of(SPEC)[0].to_json(), str(tmp_path / "runs" / "another"), 1.0)
     event, files, _ = ray_engine._play(tuple(task), "token", {}, None)
     assert (event.run, event.kind) == (7, "failed")
-    assert "on a worker; expected the same as here" in event.why
+    assert "on a worker; expected the same version as here" in event.why
     assert list(files) == [TRACEBACK]
 
 
@@ -325,7 +325,7 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere"])
 def test_an_address_where_no_cluster_is(address, tmp_path):
-    with pytest.raises(InputError, match="the address of a Ray cluster that is up"):
+    with pytest.raises(InputError, match="the address of a running Ray cluster"):
         run_experiment(SPEC, tmp_path / "out", engine=make_engine(address))
     assert not (tmp_path / "out").exists()
 

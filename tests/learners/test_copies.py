@@ -41,7 +41,7 @@ def test_threads_are_copied_too() -> None:
     ("learner", "shown"),
     [
         (am.SelfTuning(MDP.skeleton), "SelfTuning()"),
-        (am.SelfTuning(MDP.skeleton, experts=["hint"]), "SelfTuning(experts=['hint'])"),
+        (am.SelfTuning(MDP.skeleton, experts=["UC-O-REPS"]), "SelfTuning(experts=['UC-O-REPS'])"),
         (am.UCOREPS(MDP.skeleton), "UCOREPS()"),
         (am.UCOREPS(MDP.skeleton, horizon=9, criterion=am.WorstCase()), "UCOREPS(criterion=WorstCase(), horizon=9)"),
         (am.UCOREPS(MDP.skeleton, eta=0.5, criterion=am.TotalLoss()), "UCOREPS(eta=0.5)"),
