@@ -47,6 +47,8 @@ def group_of(sk, sets, w, k, end):
     pair = w.watched[k]
     size = sk.transition_ptr[pair + 1] - sk.transition_ptr[pair]
     group.k, group.count, group.size = k, 0, size
+    for lane in range(4):
+        group.pairs[lane], group.begin[lane] = pair, sk.transition_ptr[pair]
     if size > MOST or sets.radius[pair] == 0.0:
         return group
     for lane in range(4):
@@ -118,7 +120,8 @@ def settle_balls(u, center, size, half, s, again, p):
         found.a, found.b = where(again, a, found.a), where(again, b, found.b)
         known_a, known_b = half + center_a, center_b - half
     first_a, first_b = found.a, found.b
-    found.inside = found.hard = but_not(again, again)
+    found.inside = found.hard = sound = settled = but_not(again, again)
+    found.mass_a = found.mass_b = each(0.0)
     for turn in range(NEWTON_PASSES + 1):
         u_a, center_a, u_b, center_b = each(0.0), each(0.0), each(0.0), each(0.0)
         for j in range(size):
@@ -174,8 +177,10 @@ def write_rows(w, group, hard, p):
 
 def were_tight(w, group):
     """Which rows were tight at the last beta."""
-    tight, pairs = w.tight, group.pairs
-    return mask_of(tight[pairs[0]] == 1, tight[pairs[1]] == 1, tight[pairs[2]] == 1, tight[pairs[3]] == 1)
+    tight = w.tight
+    return mask_of(
+        tight[group.pairs[0]] == 1, tight[group.pairs[1]] == 1, tight[group.pairs[2]] == 1, tight[group.pairs[3]] == 1
+    )
 
 
 def write_numbers(w, group, a, b, mass_a, mass_b, cost, tight, hard):
@@ -201,8 +206,10 @@ def project_balls(sk, sets, w, group, scratch, log_u, breaks):
     """`project_ball` for four rows; returns whether the same entries move as at the last beta."""
     size = group.size
     u, center, p, shift = scratch, scratch + 4 * MOST, scratch + 8 * MOST, scratch + 12 * MOST
-    radius, pairs = sets.radius, group.pairs
-    half = each(0.5) * four_from(radius + pairs[0], radius + pairs[1], radius + pairs[2], radius + pairs[3])
+    radius = sets.radius
+    half = each(0.5) * four_from(
+        radius + group.pairs[0], radius + group.pairs[1], radius + group.pairs[2], radius + group.pairs[3]
+    )
     again, s = were_tight(w, group), load_rows(sk, w, group, u, shift)
     side_by_side(sets.low, group, center)
     if lanes_of(again):
@@ -221,7 +228,7 @@ def project_balls(sk, sets, w, group, scratch, log_u, breaks):
     write_numbers(w, group, found.a, found.b, found.mass_a, found.mass_b, cost, tight, hard)
     unknown = tight & ~lanes_of(above(each(FAR), larger(cost, each(0.0) - cost)))
     for lane in range(group.count if unknown | hard else 0):
-        k, pair, begin = group.k + lane, pairs[lane], group.begin[lane]
+        k, pair, begin = group.k + lane, group.pairs[lane], group.begin[lane]
         if hard >> lane & 1:
             same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
         elif unknown >> lane & 1:
