@@ -52,11 +52,7 @@ def collect_pinned(sk, sets, w, far, back):
         # The centre of a ball stands in for an upper bound: an entry at it is fixed unless it is zero.
         high = sets.high + begin if sets.is_box else low
         zero = -1.0 if sets.is_box else 0.0
-        if first >= 0 and there == row and not sets.is_box:  # an entry of zero adds nothing
-            pinned = w.pinned + first
-            for j in range(size):
-                pinned[j] += share * row[j] if row[j] == low[j] else 0.0
-        elif first >= 0:
+        if first >= 0:
             pinned = w.pinned + first
             for j in range(size):
                 part = share * there[j]
@@ -132,11 +128,6 @@ def add_ball(p, center, size, v, back, share, mass_a, mass_b, out):
         s_b += t if p[j] < center[j] else 0.0
     term = -share * s
     term_a, term_b = term + share_a * s_a, term + share_b * s_b
-    if back == p:  # an entry of zero adds nothing, whatever its class
-        for j in range(size):
-            here, c = p[j], center[j]
-            out[j] += here * (term_b if here < c else term_a if here > c else term)
-        return
     for j in range(size):
         here, c = p[j], center[j]
         rest = term if (here == c) & (c > 0.0) else term_a
