@@ -9,7 +9,7 @@ exponentials of differences of offsets, which are exact. Flow is conserved to th
 """
 
 import cython
-from cython.cimports.advmdp.projection.kernels.exact import exponential, exponentiate, log_row, take_logarithms
+from cython.cimports.advmdp.projection.kernels.exact import exponential, exponentiate, log_row
 from cython.cimports.advmdp.projection.kernels.sums import sum_of
 from cython.cimports.advmdp.projection.kernels.types import (
     FREE,
@@ -67,7 +67,6 @@ def write_free_row(sk, w, pair, factor, shift, log_q):
 
 def write_free(sk, w, part, log_q):
     """log q = log w + beta(x') - beta(x) - ln Z + lift(x) for every free pair."""
-    faint: cython.bint = False
     for x in range(part.first, part.end):
         if not w.alive[x]:
             continue
@@ -80,29 +79,14 @@ def write_free(sk, w, part, log_q):
             if log_factor != known:
                 known, factor = log_factor, exponential(log_factor)
             scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
-            faint = faint or scale != factor
             write_free_row(sk, w, pair, scale, log_factor - LIFT, log_q)
             begin = sk.transition_ptr[pair]
-            w.log_pair[pair] = sum_of(w.q + begin, sk.transition_ptr[pair + 1] - begin)
-    first, last = sk.pair_ptr[part.first], sk.pair_ptr[part.end]
-    take_logarithms(w.log_pair + first, last - first)  # what others than free pairs have there is not written yet
-    if faint:
-        scale_faint(sk, w, part)
-
-
-def scale_faint(sk, w, part):
-    """Bring free pairs whose factor is small to scale, now that their sums are known."""
-    for x in range(part.first, part.end):
-        if not w.alive[x]:
-            continue
-        log_share = w.lift[x] + w.log_out[x] - w.log_total[x]
-        for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
-            log_factor = log_share + (w.offset[pair] - w.top[x])
-            factor = exponential(log_factor)
-            if w.status[pair] == FREE and not factor > SMALLEST_FACTOR:
+            size = sk.transition_ptr[pair + 1] - begin
+            w.log_pair[pair] = log(sum_of(w.q + begin, size))
+            if scale != factor:
                 w.log_pair[pair] += log_factor
-                for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
-                    w.q[i] *= factor
+                for j in range(size):
+                    w.q[begin + j] *= factor
 
 
 def write_bounded(sets, begin, size, row, log_share, log_a, log_u, log_q):

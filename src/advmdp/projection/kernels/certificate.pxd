@@ -27,10 +27,9 @@ cdef bint is_tilted(const Sets *sets, const Work *w, Index pair, Index k) noexce
 cdef void prepare_run(const Structure *sk, const Sets *sets, Work *w, const Part *part, Index first, Index end,
                       Index k) noexcept nogil
 cdef void log_masses(Work *w, Index first, Index end) noexcept nogil
-cdef double bound_row(const Sets *sets, const Work *w, Index pair, Index k, const Tally *sums, double log_total,
-                      double log_tilted, Floats more) noexcept nogil
+cdef double bound_row(const Sets *sets, const Work *w, Index pair, Index k, const Tally *sums, Floats more) noexcept nogil
 cdef double judge_pair(const Sets *sets, Work *w, Index x, Index pair, Index k, Index count,
-                       const Tally *sums, double log_total, double log_tilted) noexcept nogil
+                       const Tally *sums) noexcept nogil
 cdef Index judge_run(const Structure *sk, const Sets *sets, Work *w, const Part *part, Index first, Index end,
                      Index k) noexcept nogil
 cdef void weigh_part(const Structure *sk, const Sets *sets, Work *w, Index number) noexcept nogil

@@ -40,7 +40,6 @@ from cython.cimports.advmdp.projection.kernels.exact import (
     exponentials_or_infinite,
     exponentiate,
     logarithms_or_zero,
-    take_logarithms,
 )
 from cython.cimports.advmdp.projection.kernels.types import (
     EPSILON,
@@ -211,13 +210,13 @@ def log_masses(w, first, end):
         w.excess[pair] = w.excess[pair] if w.mass[pair] > TINY else w.log_pair[pair]
 
 
-def bound_row(sets, w, pair, k, sums, log_total, log_tilted, more):
+def bound_row(sets, w, pair, k, sums, more):
     """k(x,a) where u is relative to the offset; adds to `more` how well it is known. k = -1: not watched."""
     radius, total, size = sets.radius[pair], sums.total, sums.size
     if radius == 0.0:
         more[0] = sums.linear_size
         return sums.linear
-    simple = -log_total if total > 0.0 else INFINITY
+    simple = -log(total) if total > 0.0 else INFINITY
     more[0] = size / total if total > 0.0 else 0.0
     if k < 0 or not is_tilted(sets, w, pair, k):
         return simple
@@ -231,18 +230,18 @@ def bound_row(sets, w, pair, k, sums, log_total, log_tilted, more):
         linear_size += radius * (log_b - log_a)
     if not 0.0 < sums.tilted < INFINITY:
         return simple
-    bound -= log_tilted
+    bound -= log(sums.tilted)
     if bound > simple:
         more[0] = sums.tilted_size / sums.tilted + linear_size + fabs(log_a)
         return bound
     return simple
 
 
-def judge_pair(sets, w, x, pair, k, count, sums, log_total, log_tilted):
+def judge_pair(sets, w, x, pair, k, count, sums):
     """bound, excess and doubt of one pair of `count` entries; returns the violation of its row."""
     here, offset, known, mass = w.beta[x], w.offset[pair] + LIFT, w.excess[pair], w.mass[pair]
     more = cython.declare(cython.double, 0.0)
-    bound = bound_row(sets, w, pair, k, sums, log_total, log_tilted, cython.address(more))
+    bound = bound_row(sets, w, pair, k, sums, cython.address(more))
     w.bound[pair] = -bound + offset - here
     w.excess[pair] = sums.cost - mass * bound if mass > 0.0 else 0.0
     large = more + fabs(here) + fabs(offset) + fabs(known) + (sums.weight / mass if mass > 0.0 else 0.0)
@@ -262,13 +261,6 @@ def judge_run(sk, sets, w, part, first, end, k):
     take part at all.
     """
     sums = w.tallies + part.number * w.run_stride
-    some: cython.bint = part.watched < part.watched_end
-    begin, number = sk.pair_ptr[first], sk.pair_ptr[end] - sk.pair_ptr[first]
-    log_totals, log_tilted = run_row(w, part.number, 1), run_row(w, part.number, 5)  # all entries have been summed
-    for e in range(number):
-        log_totals[e], log_tilted[e] = sums[e].total, sums[e].tilted
-    take_logarithms(log_totals, number)
-    take_logarithms(log_tilted, number if some else 0)
     for x in range(first, end):
         worst = INFINITY if (w.open_[x] == OPEN) != (w.alive[x] == 1) else 0.0
         w.apart[x] = 0.0
@@ -279,15 +271,12 @@ def judge_run(sk, sets, w, part, first, end, k):
                 worst, possible = INFINITY, False
             if possible:  # sums, since a maximum loses NaN
                 count = sk.transition_ptr[pair + 1] - sk.transition_ptr[pair]
-                e = pair - begin
-                watched_as = k if watched else -1
-                worst += judge_pair(
-                    sets, w, x, pair, watched_as, count, cython.address(sums[e]), log_totals[e], log_tilted[e]
-                )
+                worst += judge_pair(sets, w, x, pair, k if watched else -1, count, sums)
             else:
                 worst += 0.0 if w.mass[pair] == 0.0 else INFINITY
                 w.bound[pair], w.excess[pair], w.mass[pair] = -INFINITY, 0.0, 0.0
             k += watched
+            sums += 1
         w.violation[x] = worst
     return k
 
