@@ -41,12 +41,12 @@ cdef void write_rows(Work *w, const Group *group, int hard, Reals p) noexcept no
 cdef Mask were_tight(const Work *w, const Group *group) noexcept nogil
 cdef void write_numbers(Work *w, const Group *group, Four a, Four b, Four mass_a, Four mass_b, Four cost,
                         int tight, int hard) noexcept nogil
-cdef bint project_balls(const Structure *sk, const Sets *sets, Work *w, const Group *group, Floats scratch,
+cdef void project_balls(const Structure *sk, const Sets *sets, Work *w, const Group *group, Floats scratch,
                         Floats log_u, Floats breaks) noexcept nogil
 cdef Boxes settle_boxes(Reals u, Reals low, Reals high, Index size, Four whole, Mask again, Reals p) noexcept nogil
 cdef Four clip_rows(Reals u, Reals low, Reals high, Index size, const Boxes *found, Reals shift, Floats p,
                     Four *mass) noexcept nogil
 cdef Four scale_rows(Reals u, Index size, Four s, Floats p) noexcept nogil
-cdef bint project_boxes(const Structure *sk, const Sets *sets, Work *w, const Group *group, Floats scratch,
+cdef void project_boxes(const Structure *sk, const Sets *sets, Work *w, const Group *group, Floats scratch,
                         Floats log_u, Floats breaks) noexcept nogil
 cdef void project_watched(const Structure *sk, const Sets *sets, Work *w, const Part *part) noexcept nogil

@@ -32,13 +32,12 @@ from cython.cimports.advmdp.projection.kernels.four import (
 )
 from cython.cimports.advmdp.projection.kernels.rows import centre_cost, clip_cost, project_alone
 from cython.cimports.advmdp.projection.kernels.types import UNDER, Reals, Row, scratch_row
-from cython.cimports.libc.math import INFINITY, NAN
+from cython.cimports.libc.math import INFINITY, NAN, isfinite
 
 SMALLEST_PART = cython.declare(cython.double, 1e-130)  # as in rows.py
 NEWTON_PASSES = cython.declare(cython.int, 40)
 ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)
 ROUNDING = cython.declare(cython.double, 1e-14)
-FAR = cython.declare(cython.double, 1e300)
 
 
 def group_of(sk, sets, w, k, end):
@@ -203,7 +202,7 @@ def write_numbers(w, group, a, b, mass_a, mass_b, cost, tight, hard):
 
 
 def project_balls(sk, sets, w, group, scratch, log_u, breaks):
-    """`project_ball` for four rows; returns whether the same entries move as at the last beta."""
+    """`project_ball` for four rows."""
     size = group.size
     u, center, p, shift = scratch, scratch + 4 * MOST, scratch + 8 * MOST, scratch + 12 * MOST
     radius = sets.radius
@@ -222,20 +221,16 @@ def project_balls(sk, sets, w, group, scratch, log_u, breaks):
         at_successors(sk, w.shift, group, u, shift)
         moved = stay_shift(p, center, shift, size)
     tight = lanes_of(no(found.inside))
-    others = (tight | lanes_of(again)) & ~lanes_of(found.known) & ~hard & (1 << group.count) - 1
-    same: cython.bint = others == 0
     cost = drop(found.inside, where(found.known, load(w.cost + group.k) - moved, each(NAN)))
     write_numbers(w, group, found.a, found.b, found.mass_a, found.mass_b, cost, tight, hard)
-    unknown = tight & ~lanes_of(above(each(FAR), larger(cost, each(0.0) - cost)))
-    for lane in range(group.count if unknown | hard else 0):
+    for lane in range(group.count):
         k, pair, begin = group.k + lane, group.pairs[lane], group.begin[lane]
         if hard >> lane & 1:
-            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
-        elif unknown >> lane & 1:
+            project_alone(sk, sets, w, k, u, log_u, breaks)
+        elif tight >> lane & 1 and not isfinite(w.log_mass[k]):
             log_row(sk, w, pair, log_u)
             w.log_mass[k] = centre_cost(w.row + begin, sets.low + begin, sets.log_low + begin, log_u, size)
             w.cost[k] = w.log_mass[k] + at_lane(moved, lane)
-    return same
 
 
 def settle_boxes(u, low, high, size, whole, again, p):
@@ -308,7 +303,7 @@ def scale_rows(u, size, s, p):
 
 
 def project_boxes(sk, sets, w, group, scratch, log_u, breaks):
-    """`project_box` for four rows; returns whether the same entries move as at the last beta."""
+    """`project_box` for four rows."""
     size, row = group.size, cython.declare(Row)
     u, low, p, shift = scratch, scratch + 4 * MOST, scratch + 8 * MOST, scratch + 12 * MOST
     high, mass = scratch + 16 * MOST, each(0.0)
@@ -331,21 +326,17 @@ def project_boxes(sk, sets, w, group, scratch, log_u, breaks):
     cost = load(w.cost + group.k) - moved if not w.at_base else each(NAN)
     cost = drop(loose, where(known, cost, each(NAN)))
     tight = lanes_of(no(loose))
-    others = (tight | lanes_of(again)) & ~lanes_of(found.known) & ~hard & (1 << group.count) - 1
-    same: cython.bint = others == 0
     write_numbers(w, group, found.s, found.s, mass, each(0.0), cost, tight, hard)
-    unknown = tight & ~lanes_of(above(each(FAR), larger(cost, each(0.0) - cost)))
-    for lane in range(group.count if unknown | hard else 0):
+    for lane in range(group.count):
         k, pair, begin = group.k + lane, group.pairs[lane], group.begin[lane]
         if hard >> lane & 1:
-            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
-        elif unknown >> lane & 1:
+            project_alone(sk, sets, w, k, u, log_u, breaks)
+        elif tight >> lane & 1 and not isfinite(w.log_mass[k]):
             log_row(sk, w, pair, log_u)
             clip_cost(w.row + begin, log_u, sets.low + begin, sets.high + begin, sets.log_low + begin,
                       sets.log_high + begin, size, cython.address(row))  # fmt: skip
             w.tight[pair], w.mass_a[k], w.log_mass[k] = row.tight, row.mass_a, row.cost
             w.cost[k] = row.cost + at_lane(moved, lane)
-    return same
 
 
 def project_watched(sk, sets, w, part):
@@ -354,18 +345,15 @@ def project_watched(sk, sets, w, part):
     u, log_u = scratch_row(w, part.number, 0), scratch_row(w, part.number, 1)
     breaks = scratch_row(w, part.number, 3)  # which Newton's step uses, at another time
     k: cython.Py_ssize_t = part.watched
-    same: cython.bint = True
     while k < part.watched_end:
         group = group_of(sk, sets, w, k, part.watched_end)
         if group.count == 0:
-            same = project_alone(sk, sets, w, k, u, log_u, breaks) and same
+            project_alone(sk, sets, w, k, u, log_u, breaks)
             k += 1
             continue
         if sets.is_box:
-            same = project_boxes(sk, sets, w, cython.address(group), abreast, log_u, breaks) and same
+            project_boxes(sk, sets, w, cython.address(group), abreast, log_u, breaks)
         else:
-            same = project_balls(sk, sets, w, cython.address(group), abreast, log_u, breaks) and same
+            project_balls(sk, sets, w, cython.address(group), abreast, log_u, breaks)
         k += group.count
-    if not same:
-        w.changed[part.number] = 1
     finish_rows(w, part)

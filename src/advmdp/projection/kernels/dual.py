@@ -192,7 +192,6 @@ def spread_part(sk, sets, w, part):
 def evaluate_part(sk, sets, w, number):
     """Everything about one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
     part = part_of(sk, w, number)
-    w.changed[number] = 0
     spread_part(sk, sets, w, cython.address(part))
     normalise(sk, w, cython.address(part))
     push_flow(sk, w, cython.address(part))

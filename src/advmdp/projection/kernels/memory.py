@@ -195,7 +195,6 @@ class Workspace:
         w.alive = cython.cast(cython.pointer(int8_t), address_of(self.arrays["alive"]))
         w.forbidden = cython.cast(cython.pointer(int8_t), address_of(self.arrays["forbidden"]))
         w.watched_ptr = cython.cast(cython.pointer(int64_t), address_of(self.arrays["watched_ptr"]))
-        w.changed = cython.cast(cython.pointer(int8_t), address_of(self.arrays["changed"]))
 
     def __dealloc__(self):
         if self.view.back != cython.NULL:
@@ -227,7 +226,7 @@ class Workspace:
         small = {
             "status": (sk.pairs, np.int8), "tight": (sk.pairs, np.int8), "ready": (sk.pairs, np.int8),
             "alive": (states, np.int8), "forbidden": (sk.parts, np.int8), "watched": (sk.pairs, np.int32),
-            "watched_ptr": (sk.parts + 1, np.int64), "changed": (sk.parts, np.int8),
+            "watched_ptr": (sk.parts + 1, np.int64),
         }  # fmt: skip
         words = [-(-count * np.dtype(kind).itemsize // 8) for count, kind in small.values()]
         blocks = apart(*sizes.values(), *words)

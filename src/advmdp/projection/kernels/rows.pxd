@@ -10,7 +10,7 @@ cdef double centre_cost(Reals p, Reals center, Reals log_center, Reals log_u, In
 cdef double centre_shift(Reals p, Reals center, Reals shift, Index size) noexcept nogil
 cdef Reals shifts_of(const Structure *sk, const Work *w, Index pair, Index begin, Index size,
                      Floats room) noexcept nogil
-cdef bint project_ball(const Structure *sk, const Sets *sets, Work *w, Index k, double s, Floats u, Floats log_u,
+cdef void project_ball(const Structure *sk, const Sets *sets, Work *w, Index k, double s, Floats u, Floats log_u,
                        Floats breaks, Row *row) noexcept nogil
 cdef bint settle_box(Reals u, Reals low, Reals high, Index size, double whole, double start, Clip *found) noexcept nogil
 cdef bint settle_box_again(Reals u, Reals low, Reals high, Index size, double whole, Reals p,
@@ -20,10 +20,10 @@ cdef void clip_cost(Reals p, Reals log_u, Reals low, Reals high, Reals log_low, 
                     Row *row) noexcept nogil
 cdef double clip_shift(Reals p, Reals low, Reals high, Reals shift, Index size, Row *row) noexcept nogil
 cdef double scale_row(Reals u, Index size, double s, Floats p) noexcept nogil
-cdef bint project_box(const Structure *sk, const Sets *sets, Work *w, Index k, double s, Floats u, Floats log_u,
+cdef void project_box(const Structure *sk, const Sets *sets, Work *w, Index k, double s, Floats u, Floats log_u,
                       Floats breaks, Row *row) noexcept nogil
 cdef void project_point(const Structure *sk, const Sets *sets, const Work *w, Index pair, Floats log_u,
                         Row *row) noexcept nogil
 cdef void write_row(Work *w, Index k, const Row *row) noexcept nogil
-cdef bint project_alone(const Structure *sk, const Sets *sets, Work *w, Index k, Floats u, Floats log_u,
+cdef void project_alone(const Structure *sk, const Sets *sets, Work *w, Index k, Floats u, Floats log_u,
                         Floats breaks) noexcept nogil

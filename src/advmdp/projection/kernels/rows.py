@@ -160,10 +160,7 @@ def shifts_of(sk, w, pair, begin, size, room):
 
 
 def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
-    """Projection of u, whose sum is s, onto the L1 ball, for the k-th watched pair.
-
-    Returns whether the same entries move as at the last beta.
-    """
+    """Projection of u, whose sum is s, onto the L1 ball, for the k-th watched pair."""
     pair = w.watched[k]
     begin, half = sk.transition_ptr[pair], 0.5 * sets.radius[pair]
     size = sk.transition_ptr[pair + 1] - begin
@@ -173,18 +170,17 @@ def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
         cost = w.cost[k] + row.cost
         if isfinite(cost):  # it is known at beta_base, and the same entries are at the centre
             row.cost = cost - centre_shift(p, center, shifts_of(sk, w, pair, begin, size, log_u), size)
-            return True
+            return
     elif not settle_ball(u, center, size, half, s, 1.0 / s, 1.0 / s, p, row):
         log_row(sk, w, pair, log_u)
         w.cost[k] = NAN
         row[0] = project_ball_log(log_u, center, log_center, size, half, p, breaks)
-        return False
+        return
     if row.tight:
         log_row(sk, w, pair, log_u)
         row.cost = w.cost[k] = centre_cost(p, center, log_center, log_u, size)
         if not w.at_base:
             w.cost[k] += centre_shift(p, center, shifts_of(sk, w, pair, begin, size, log_u), size)
-    return not row.tight and w.tight[pair] == 0
 
 
 def settle_box(u, low, high, size, whole, start, found):
@@ -278,10 +274,7 @@ def scale_row(u, size, s, p):
 
 
 def project_box(sk, sets, w, k, s, u, log_u, breaks, row):
-    """Projection of u, whose sum is s, onto the box, for the k-th watched pair. `breaks` is memory for one row.
-
-    Returns whether the same entries move as at the last beta.
-    """
+    """Projection of u, whose sum is s, onto the box, for the k-th watched pair. `breaks` is memory for one row."""
     pair = w.watched[k]
     begin = sk.transition_ptr[pair]
     size, p = sk.transition_ptr[pair + 1] - begin, w.row + begin
@@ -293,11 +286,11 @@ def project_box(sk, sets, w, k, s, u, log_u, breaks, row):
         log_row(sk, w, pair, log_u)
         w.cost[k] = NAN
         row[0] = project_box_log(log_u, low, high, log_low, log_high, size, p, breaks)
-        return False
+        return
     row.tight, row.ready, row.cost, row.a, row.b, row.mass_b = False, False, 0.0, found.s, found.s, 0.0
     if found.count == 0.0:
         row.mass_a = scale_row(u, size, found.s, p)
-        return not again
+        return
     clip_row(u, low, high, size, found.s, p)
     moved = 0.0
     if not w.at_base:
@@ -305,11 +298,10 @@ def project_box(sk, sets, w, k, s, u, log_u, breaks, row):
         cost = w.cost[k] - moved
         if found.count < 0.0 and isfinite(cost) and fabs(row.mass_a + found.clipped - 1.0) <= ROUNDING:
             row.tight, row.cost = True, cost
-            return True
+            return
     log_row(sk, w, pair, log_u)
     clip_cost(p, log_u, low, high, log_low, log_high, size, row)
     w.cost[k] = row.cost + moved
-    return found.count < 0.0
 
 
 def project_point(sk, sets, w, pair, log_u, row):
@@ -337,12 +329,8 @@ def write_row(w, k, row):
 
 
 def project_alone(sk, sets, w, k, u, log_u, breaks):
-    """The row of the k-th watched pair at the current beta. One that was tight starts from its last sets.
-
-    Returns whether the same entries move as at the last beta.
-    """
+    """The row of the k-th watched pair at the current beta. One that was tight starts from its last sets."""
     row: Row
-    same: cython.bint = True
     pair = w.watched[k]
     begin = sk.transition_ptr[pair]
     if sets.radius[pair] == 0.0:
@@ -350,8 +338,7 @@ def project_alone(sk, sets, w, k, u, log_u, breaks):
     else:
         s = load_row(sk, w, pair, begin, sk.transition_ptr[pair + 1] - begin, u)
         if sets.is_box:
-            same = project_box(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
+            project_box(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
         else:
-            same = project_ball(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
+            project_ball(sk, sets, w, k, s, u, log_u, breaks, cython.address(row))
     write_row(w, k, cython.address(row))
-    return same

@@ -24,7 +24,6 @@ cdef Sizes sizes(const Structure *sk, const Work *w) noexcept nogil
 cdef double residual(const Structure *sk, const Work *w) noexcept nogil
 cdef double heavy_defect(const Structure *sk, const Work *w) noexcept nogil
 cdef bint settled(const Structure *sk, const Work *w, double tolerance, int stalls) noexcept nogil
-cdef bint any_changed(const Structure *sk, const Work *w) noexcept nogil
 cdef bint any_tight(const Work *w) noexcept nogil
 cdef Forcing forcing(double worst, double before, double tolerance, bint near, bint tight) noexcept nogil
 cdef bint last_step(double before, double worst, double tolerance) noexcept nogil

@@ -124,14 +124,6 @@ def settled(sk, w, tolerance, stalls):
     return light and heavy and left <= tolerance
 
 
-def any_changed(sk, w):
-    """Whether other entries of some row move than at the last beta."""
-    for number in range(sk.parts):
-        if w.changed[number]:
-            return True
-    return False
-
-
 def any_tight(w):
     """Whether some row is tight."""
     for k in range(w.num_watched):
@@ -161,8 +153,7 @@ def forcing(worst, before, tolerance, near, tight):
 def last_step(before, worst, tolerance):
     """Whether a step with the factors of the step before will do, which has brought the defects down to `worst`.
 
-    If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2. That is so for
-    as long as the same entries move.
+    If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2.
     """
     return 2.0 * worst * worst <= 0.5 * tolerance * before
 
@@ -295,7 +286,7 @@ def search(sk, sets, w, tolerance, magnitude, limit):
     stalls, lowest, iterations = 0, trial.value, 0
     while iterations < limit and not settled(sk, w, max(tolerance, grain(sk, w)), stalls):
         iterations += 1
-        if factored and not trial.far and not any_changed(sk, w) and last_step(before, worst, tolerance):
+        if factored and not trial.far and last_step(before, worst, tolerance):
             substitute(sk, w)
         else:
             near: cython.bint = worst <= NEAR

@@ -147,7 +147,6 @@ cdef struct Work:
     # Per layer, and per part
     Floats log_z
     int8_t *forbidden  # whether some entry of the part is, or may be
-    int8_t *changed  # whether other entries of some row of the part move than at the last beta
     # Memory for some rows, for each part
     Floats scratch
     Index stride  # from one row of it to the next
