@@ -254,7 +254,7 @@ def test_self_tuning_is_near_the_best_rule_and_ahead_of_tuned_uc_o_reps(name: st
 @pytest.mark.slow
 def test_each_learner_loses_where_the_page_says() -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
-    _, found = example["curves"](1000, 4, Console(quiet=True))
+    _, _, found = example["curves"](1000, 4, Console(quiet=True))
     last = {key: float(rows[:, -1].mean()) for key, rows in found.items()}
     names = {name for name, _ in last}
     # Losses that turn: a replay wins, and whoever averages over the past in long epochs loses.

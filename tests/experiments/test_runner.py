@@ -161,7 +161,7 @@ def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal
     process.send_signal(stop)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "--resume goes on" in errors.replace("\n", " ")
+    assert "add --resume to the command" in " ".join(errors.split())
     assert "Traceback" not in errors
     assert checkpoint.stat().st_mtime_ns > before
     assert run_experiment(read_spec(path), out, resume=True).good

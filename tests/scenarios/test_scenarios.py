@@ -417,7 +417,7 @@ def test_prices_come_back_from_either_layout(tmp_path: Path, layout: str) -> Non
     assert scenario.criterion == am.WorstCase()
     losses = scenario.losses_from(0)
     assert losses.block(0, 5).tobytes() == scenario.losses_from(1).block(0, 5).tobytes()
-    with pytest.raises(am.InputError, match="up to 5"):
+    with pytest.raises(am.InputError, match="stop <= 5"):
         losses.at(5)
 
 

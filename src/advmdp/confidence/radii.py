@@ -203,7 +203,7 @@ def inside(sk: Skeleton, ball: L1Ball, outer: L1Ball) -> L1Ball:
     shift = np.where(sk.over_transitions(visited), ball.center - outer.center, 0.0)
     apart = np.add.reduceat(np.abs(shift), sk.transition_ptr[:-1])
     room = outer.radii(sk)
-    keep = np.minimum(1.0, room / np.where(apart > 0.0, apart, 1.0))
+    keep = np.where(apart > room, room / np.where(apart > room, apart, 1.0), 1.0)
     center = ball.center - sk.over_transitions(1.0 - keep) * shift
     return L1Ball(center, np.where(visited, np.clip(room - keep * apart, 0.0, ball.radius), ball.radius))
 

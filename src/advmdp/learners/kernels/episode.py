@@ -111,7 +111,7 @@ class Rule:
                     if over or self.left == 0:
                         status = NEW_EPOCH
                         break
-                self.moved |= seen
+                self.moved |= seen and not episodes.late  # an epoch is over: the set is another
                 seen = False
                 status = self.learn(place, episodes, b)
                 self.moved = False
