@@ -80,13 +80,18 @@ class Problems:
         return am.L1Ball(self.low[b], self.high[b]) if self.kind == "ball" else am.Point(self.low[b])
 
 
-def draw(sk: am.Skeleton, kind: str, weights: str, count: int, rng: np.random.Generator) -> Problems:
-    """So many problems of one kind, with weights of one kind; a third of them forbid some entries."""
+def draw(
+    sk: am.Skeleton, kind: str, weights: str, count: int, rng: np.random.Generator, counted: float = 1 / 3
+) -> Problems:
+    """So many problems of one kind, with weights of one kind; a third of them forbid some entries.
+
+    A share of them, ``counted``, have centres as counts give them.
+    """
     n = sk.num_transitions
     log_w = draw_weights(sk, weights, count, rng)
     forbids = rng.random((count, 1)) < 1 / 3
     log_w[forbids & (rng.random((count, n)) < 0.15)] = -np.inf
-    center = draw_rows(sk, count, rng)
+    center = draw_rows(sk, count, rng, counted)
     if kind == "point":
         return Problems(sk, kind, log_w, center, np.zeros((count, sk.num_pairs)))
     if kind == "ball":
@@ -113,10 +118,12 @@ def draw_weights(sk: am.Skeleton, kind: str, count: int, rng: np.random.Generato
     return log_w
 
 
-def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator) -> Array:
-    """Distributions with tiny entries (gamma 0.01), even ones, ones with a single successor; a third as counts give."""
+def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator, counted: float) -> Array:
+    """Distributions with tiny entries (gamma 0.01), even ones, ones with a single successor; a share as counts give."""
     rows = draw_smooth_rows(sk, count, rng)
-    visits = rng.choice(VISITS, (count, sk.num_pairs)) * (rng.random((count, 1)) < 1 / 3)
+    if counted == 0.0:
+        return rows
+    visits = rng.choice(VISITS, (count, sk.num_pairs)) * (rng.random((count, 1)) < counted)
     for p, (a, b) in enumerate(pairwise(sk.transition_ptr.tolist())):
         n = visits[:, p]
         rows[n > 0, a:b] = rng.multinomial(n, rows[:, a:b])[n > 0] / n[n > 0, None]

@@ -41,7 +41,7 @@ def batches(kinds: tuple[str, ...]) -> list[Problems]:
     """Some problems of every shape and weights, of these kinds of sets."""
     numbered = enumerate(product(SHAPES, KINDS, WEIGHTS))
     drawn = [
-        draw(skeleton(shape), kind, weights, 3, np.random.default_rng([9, number]))
+        draw(skeleton(shape), kind, weights, 3, np.random.default_rng([9, number]), counted=0.0)
         for number, (shape, kind, weights) in numbered
         if kind in kinds
     ]
