@@ -8,7 +8,7 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 def lowest(pyproject: str) -> list[str]:
-    """One ``name==version`` for each requirement ``name>=version``, of the build and of all extras too."""
+    """One ``name==version`` for each requirement ``name>=version`` (and perhaps ``,<version``), of the build and of all extras too."""
     table = tomllib.loads(pyproject)
     groups = [table["build-system"]["requires"], table["project"]["dependencies"]]
     groups += table["project"]["optional-dependencies"].values()
@@ -16,7 +16,7 @@ def lowest(pyproject: str) -> list[str]:
     for one in (requirement for group in groups for requirement in group):
         if one.startswith(f"{table['project']['name']}["):
             continue
-        bound = re.fullmatch(r"([\w.-]+)>=([\w.]+)", one)
+        bound = re.fullmatch(r"([\w.-]+)>=([\w.]+)(?:,<[\w.]+)?", one)
         if bound is None:
             raise SystemExit(f"no lower bound: {one}")
         name, version = bound.groups()
