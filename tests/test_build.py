@@ -89,7 +89,7 @@ def test_lowest_versions_are_those_of_the_project() -> None:
         dependencies = ["numpy>=2.0"]
         [project.optional-dependencies]
         a = ["own[b]", "one.two>=1.5.2"]
-        b = ["numpy>=2.0"]
+        b = ["numpy>=2.0,<3"]
     """
     assert lowest(text) == ["Cython==3.2", "numpy==2.0", "one.two==1.5.2"]
     with pytest.raises(SystemExit, match="no lower bound: numpy"):
