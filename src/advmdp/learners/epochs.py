@@ -1,7 +1,8 @@
 """Epochs: the counters that a learner of unknown dynamics keeps.
 
 An epoch ends when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper
-(docs/errata.md, item 2).  A learner has epochs as a part, and says what a new one begins with.
+(docs/errata.md, item 2); :mod:`advmdp.confidence.kernels.counting` counts and applies this rule.  A learner has epochs
+as a part, and says what a new one begins with.
 """
 
 import numpy as np
