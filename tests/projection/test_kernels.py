@@ -3,6 +3,7 @@
 import importlib.util
 import multiprocessing
 import platform
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,8 @@ from advmdp.projection.kernels import exact
 from advmdp.projection.kernels.log_rows import sort_values
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
 from advmdp.projection.kernels.solver import solve_from
+from advmdp.projection.status import MESSAGES, Status
+from tests.helpers import ROOT
 from tests.helpers import hard_problems as hp
 from tests.helpers.builds import KERNELS, copied, rebuild, require_tools
 
@@ -188,6 +191,13 @@ def test_a_forked_process_refuses_threads_and_goes_on_without() -> None:
         assert child.exitcode == 0
     assert "forked" in said[0]
     assert said[1] == "solved"
+
+
+def test_kernels_and_callers_number_the_statuses_alike() -> None:
+    header = (ROOT / "src" / "advmdp" / KERNELS / "types.pxd").read_text()
+    block = header.partition("cdef enum:  # how a projection ends\n")[2].partition("\n\n")[0]
+    assert {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", block)} == dict(Status.__members__)
+    assert MESSAGES.keys() == set(Status)
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:

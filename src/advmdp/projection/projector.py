@@ -307,7 +307,7 @@ class Projector:
         if not allow_unconverged:
             reached = f"flow residual {answer.flow_residual:.3g}, relative defect {defect:.3g}, gap {answer.gap:.3g},"
             after = f"after {answer.iterations} iterations; the tolerance is {tolerance:g}"
-            raise ProjectionError(f"projection not solved: {reached} {after}")
+            raise ProjectionError(f"projection {Status.STALLED.message}: {reached} {after}")
         return answer
 
     def _solved(

@@ -33,10 +33,9 @@ from cython.cimports.libc.math import INFINITY, fabs, isfinite
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcpy, memset
 
-LARGEST = 1e8
-"""Of the logarithms: beyond it a float64 no longer tells weights apart that differ by a millionth."""
+from advmdp.projection.status import LARGEST_LOG_WEIGHT
 
-LARGEST_LOG = cython.declare(cython.double, LARGEST)
+LARGEST_LOG = cython.declare(cython.double, LARGEST_LOG_WEIGHT)
 HALVINGS = cython.declare(cython.int, 12)
 PATIENCE = cython.declare(cython.int, 3)  # stalls
 NEGLIGIBLE = cython.declare(cython.double, -27.631021115928547)  # ln 1e-12
@@ -358,7 +357,7 @@ def solve_from(
     answer: cython.double[::1],
     tolerance: cython.double,
     limit: cython.Py_ssize_t,
-    largest: cython.double = LARGEST,
+    largest: cython.double = LARGEST_LOG_WEIGHT,
 ):
     """`solve` from the beta `start`, or from zero for None, for callers in Python.
 
