@@ -100,7 +100,7 @@ def draw(
 
 
 def draw_weights(sk: am.Skeleton, kind: str, count: int, rng: np.random.Generator) -> Array:
-    """ln w: small differences, exact ties, a few levels, spread over e^1000, +-1e7 on a tenth, a common offset."""
+    """ln w: small differences, exact ties, a few levels, spread over e^100,000, +-1e7 on a tenth, a common offset."""
     shape = (count, sk.num_transitions)
     scale = 10.0 ** rng.uniform(-4, 1.5, (count, 1))
     log_w = scale * rng.standard_normal(shape)

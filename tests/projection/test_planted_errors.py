@@ -5,6 +5,7 @@ problems. Nothing of the copy is trusted: the right answers come from this proce
 judges both.
 """
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -16,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.attack import MUTATIONS, edits_of
+from benchmarks.attack import MUTATIONS, edits_of, values
 
 import advmdp as am
 from advmdp.projection import reference
+from tests.helpers import ROOT
 from tests.helpers.builds import KERNELS, Edit, edited, require_tools
 from tests.helpers.hard_problems import KINDS, SHAPES, WEIGHTS, Answers, Problems, attack, draw, skeleton
 
@@ -105,6 +107,13 @@ def main(folder: str, *kinds: str) -> None:
     fields = [[a.verdict.value, a.gap, a.solved, a.infeasible, a.refused] for a in found]
     columns = {name: np.concatenate(parts) for name, parts in zip(FIELDS, zip(*fields, strict=True), strict=True)}
     np.savez(Path(folder) / "found.npz", **columns)
+
+
+def test_as_many_errors_are_planted_as_documented():
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    assert f"plants {len(MUTATIONS)} errors" in text
+    solved = {name: inspect.signature(values).parameters[name].default for name in ("batches", "size")}
+    assert f"solve {solved['batches'] * solved['size']:,} problems" in text
 
 
 def test_the_copy_without_errors_solves_everything(tmp_path):
