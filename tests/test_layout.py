@@ -63,6 +63,12 @@ def test_cycles_are_found():
     assert summary(chain | {"c": {"b"}}) == "4 packages, 5 edges, 1 cycles"
 
 
+def test_the_picture_of_the_packages_has_them_in_their_order():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    picture = text[text.index("    core -> ") : text.index("Five things about this order")]
+    assert tuple(re.findall(r"[a-z]+", picture)) == PACKAGES
+
+
 def test_the_import_graph_is_as_documented():
     assert cycles(graph(SOURCE)) == []
     assert f"| today | {summary(graph(SOURCE))} |" in (ROOT / "docs" / "architecture.md").read_text()
