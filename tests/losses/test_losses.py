@@ -283,6 +283,13 @@ def test_raw_costs_are_rescaled_by_one_affine_map() -> None:
         am.losses.Replay(SK, costs, rescale=(-10, 10))
 
 
+@pytest.mark.parametrize("kind", [am.losses.Switching, am.losses.Seasonal, am.losses.Drifting])
+@pytest.mark.parametrize("period", [0, 1.5, "3", 10**30])
+def test_a_period_that_cannot_be_counted_is_refused(kind: type, period: object) -> None:
+    with pytest.raises(am.InputError, match="^period: "):
+        kind(am.Skeleton.dense([1, 2, 1], 2), period=period)
+
+
 def test_a_memory_map_is_not_read_into_memory(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).random((50, N))
     np.save(tmp_path / "rows.npy", rows)
