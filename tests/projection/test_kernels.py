@@ -4,6 +4,7 @@ import importlib.util
 import multiprocessing
 import platform
 import re
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -191,6 +192,36 @@ def test_a_forked_process_refuses_threads_and_goes_on_without() -> None:
         assert child.exitcode == 0
     assert "forked" in said[0]
     assert said[1] == "solved"
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # that is the point
+def test_a_forked_process_does_not_wait_for_a_thread_that_was_projecting() -> None:
+    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+    projector, results = am.Projector(sk), multiprocessing.get_context("fork").Queue()
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with projector._lock:
+            held.set()
+            over.wait()
+
+    def project() -> None:
+        results.put(projector.project(np.arange(sk.num_transitions) / 9, free_rows(sk)).q)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = multiprocessing.get_context("fork").Process(target=project)
+    child.start()
+    try:
+        found = results.get(timeout=60)
+    finally:
+        over.set()
+        thread.join()
+        child.kill()
+        child.join()
+    project()
+    assert found.tobytes() == results.get(timeout=60).tobytes()
 
 
 def test_kernels_and_callers_number_the_statuses_alike() -> None:
