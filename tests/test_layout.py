@@ -118,8 +118,9 @@ def test_no_modules_import_each_other():
 
 
 def test_every_file_says_what_belongs_in_it():
-    for path in SOURCE.rglob("*.py"):
-        assert first_sentence(path).endswith("."), f"{path}: {first_sentence(path)}"
+    others = (path for folder in ("benchmarks", "examples", "tests", "tools") for path in (ROOT / folder).rglob("*.py"))
+    for path in [*SOURCE.rglob("*.py"), *others]:
+        assert first_sentence(path).endswith((".", "?")), f"{path}: {first_sentence(path)}"
     begins = {".js": "// ", ".css": "/* ", ".html": "<!-- ", ".pxd": "# ", ".pyi": "# ", ".pyx": '"""'}
     for path in (one for one in SOURCE.rglob("*.*") if one.suffix in begins):
         first = path.read_text().removeprefix("<!doctype html>\n").partition("\n")[0]  # which a page must begin with
