@@ -33,29 +33,42 @@ from advmdp.model.tables import TOLERANCE, distribution
 
 @dataclass(frozen=True, eq=False)
 class UnrolledTable:
-    """A tabular environment of so many steps as a loop-free MDP, and its rewards as a loss."""
+    """A tabular environment, unrolled for a number of steps, as a loop-free MDP with its rewards as a loss."""
 
     mdp: MDP
     loss: FloatArray
     """(num_transitions,) in [0, 1]."""
     moves: NDArray[np.bool_]
-    """(num_transitions,) what the environment does; the rest is waiting, and the start and end that were added."""
+    """(num_transitions,) whether it is a move of the environment; the others wait, start or end."""
     aftermath: FloatArray
-    """(num_transitions,) of one that waits, the greatest own loss of a step that led there; else 0."""
+    """(num_transitions,) for one that waits, the largest loss of a step that led there; else 0."""
     scale: float
-    """hi - lo: a regret in losses is worth so many times itself in rewards."""
+    """hi - lo: the reward that one unit of loss is worth."""
     offset: float
     """H hi: the return of an episode without loss."""
 
     def reward(self, loss: float, episodes: int = 1) -> float:
-        """The return that a loss added up over so many episodes stands for."""
+        """Convert a loss to a return.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The return, summed over episodes.
+        """
         return self.offset * episodes - self.scale * loss
 
 
 def unrolled(env: object, steps: int) -> UnrolledTable:
-    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+    """Unroll ``steps`` steps of a tabular environment, given as an object or by its id, such as "FrozenLake-v1".
 
-    The environment's own limit of steps is not looked at.
+    The environment's own step limit is ignored.
     """
     with optional:
         from scipy.sparse import coo_array
