@@ -715,7 +715,7 @@ def test_the_example_prints_its_table_and_draws_its_picture(
     way = ("--topology", "sndlib/polska", "--source", "Gdansk", "--destination", "Krakow", "--hops")
     run(monkeypatch, *way, "4", "--out", tmp_path / "flow.png")
     printed = capsys.readouterr().out
-    assert "Paid an episode, in ms for delays: 1 seeds of 20 episodes" in printed
+    assert "Cost per episode, in ms for delays: 1 seeds of 20 episodes" in printed
     assert "Gdansk to Krakow, sndlib/polska, 4 hops, delay" in printed
     assert all(world in printed for world in ("links obey", "links fail", "rivals alternate", "rivals answer"))
     assert "nan" not in printed
