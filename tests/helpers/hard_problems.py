@@ -265,9 +265,11 @@ class Answers:
     wrong: Array
     """Answers that are infeasible, or farther from the optimum than they say and than rounding allows."""
     infeasible: Array
-    """Answers that violate a constraint, or whose log_q is not the logarithm of q."""
+    """Answers that violate a constraint."""
     apart: Array
-    """Those of them with nothing wrong but log_q."""
+    """Answers whose log_q is farther from ln q than rounding explains."""
+    untold: Array
+    """Answers whose log_q is farther from ln q than the tolerance and their own gap admit."""
     gap: Array
     """What the answers say of their distance from the optimum."""
     verdict: Verdict
@@ -295,7 +297,12 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     apart = np.abs(np.exp(log_q) - q).max(axis=1) > 1e-9 + 1e-15 * finite.max(axis=1)
     stray = np.where(problems.log_weights == -np.inf, q, 0.0).any(axis=1)
     violated = (verdict.flow > 1e-12) | (verdict.rows > 1e-12) | stray
-    infeasible = solved & (violated | apart)
+    in_range = q > 1e-290
+    ln_q = np.log(q, where=in_range, out=np.zeros_like(q))
+    miss = (q * np.abs(ln_q - np.where(in_range, log_q, 0.0))).sum(axis=1)
+    untold = ~(miss <= np.maximum(gap, 1e-8))
     vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
-    wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
-    return Answers(solved, ~solved & feasible, wrong, infeasible, infeasible & ~violated, gap, verdict, iterations)
+    far = feasible & (vague | ~(verdict.gap <= allowed))
+    wrong = solved & (violated | apart | untold | far)
+    marks = (solved & which for which in (violated, apart, untold))
+    return Answers(solved, ~solved & feasible, wrong, *marks, gap, verdict, iterations)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from advmdp.experiments.engines.local import Player, play_task
-from advmdp.experiments.results import CURVES
+from advmdp.experiments.reading import CURVES
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec, checked_spec

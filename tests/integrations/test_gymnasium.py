@@ -17,7 +17,7 @@ from rich.console import Console
 
 import advmdp as am
 from advmdp.core.streams import stream_key, uniforms
-from advmdp.experiments.results import CURVES
+from advmdp.experiments.reading import CURVES
 from advmdp.integrations.gymnasium import AdversarialEnv, tabular_model
 from tests.helpers import ROOT
 
