@@ -1,4 +1,4 @@
-"""The examples run, and say what the documentation says they do."""
+"""The examples run, and print what the documentation says."""
 
 import argparse
 import csv

@@ -1,7 +1,7 @@
-"""Gymnasium both ways.
+"""Gymnasium environments as worlds, and worlds as Gymnasium environments.
 
-Oracles: dynamic programming written here straight on ``env.unwrapped.P``; episodes of the real environments; games of
-``am.play``, whose account an environment must keep to the bit; and Gymnasium's own checker.
+Oracles: dynamic programming written here directly on ``env.unwrapped.P``; episodes of the real environments; games of
+``am.play``, whose accounts must agree to the bit; and Gymnasium's own checker.
 """
 
 import runpy

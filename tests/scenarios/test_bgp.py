@@ -1,4 +1,4 @@
-"""Traffic between ASes, against walks enumerated on a networkx graph: files, valley-free ways, the world, its costs."""
+"""Traffic between ASes, against walks enumerated with networkx: files, valley-free paths, the world, its costs."""
 
 import bz2
 import gzip

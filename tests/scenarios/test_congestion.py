@@ -1,4 +1,4 @@
-"""Everybody routes at once: flows, delays, optimum and equilibrium against independent computations; the page."""
+"""Congestion games: flows, delays, optimum and equilibrium against independent computations; the page."""
 
 import json
 import re

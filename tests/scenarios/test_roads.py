@@ -1,4 +1,4 @@
-"""Delay functions, road networks in TNTP, demands that change, hop limits and steps that adapt: against oracles."""
+"""Delay functions, road networks in TNTP, changing demands, hop limits and adaptive steps, against oracles."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Routing against networkx and a chain on the raw graph; topologies against topohub's files; files and their faults."""
+"""Routing against networkx and a Markov chain on the raw graph; topologies against topohub's files; invalid files."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Scenarios against their stories: physics simulated and enumerated without the MDP, files and their faults."""
+"""Scenarios against their descriptions: simulated and enumerated without the MDP; files and invalid files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
