@@ -199,7 +199,7 @@ def excess_rows(excess: Means) -> Iterator[list[str]]:
 
 
 def verdicts(paid: Paid, excess: Means) -> Iterator[str]:
-    """For each learner its worst setting, and the number of settings in which it pays least (of both SelfTuning's)."""
+    """For each learner its worst setting, and in how many it pays least (the two SelfTuning's do not compete)."""
     for name in next(iter(excess.values())):
         size, kind = max(excess, key=lambda setting: excess[setting][name])
         same = OURS if name in OURS else (name,)

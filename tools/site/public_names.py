@@ -32,7 +32,7 @@ BY_MODULE = {
     "gymnasium": ["integrations.gymnasium: Account AdversarialEnv TabularModel tabular_model"],
     "congestion": [
         "scenarios.congestion: Commodity CongestionGame congestion_game Course demands_from_file LinkDelays Router",
-        "scenarios.congestion.assignment: Assignment assignment",
+        "scenarios.congestion.assignment: Assignment assignment AssignmentError",
         "scenarios.congestion.report: write_congestion_report",
         "scenarios.congestion.routers: AdaptiveSteps DelayRouting Fixed Learners reference shortest_by_hops "
         "standard_routers",

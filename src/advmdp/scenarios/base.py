@@ -159,7 +159,7 @@ class Accounted(Losses):
 
 
 def labels(outcomes: Iterable[Hashable]) -> tuple[int, ...]:
-    """Number the distinct outcomes: transitions that are the same outcome of similar rows get the same number."""
+    """Number the distinct outcomes, so that equal outcomes of similar rows get the same label."""
     numbers: dict[Hashable, int] = {}
     return tuple(numbers.setdefault(outcome, len(numbers)) for outcome in outcomes)
 

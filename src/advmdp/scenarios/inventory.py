@@ -55,7 +55,7 @@ COSTS: dict[str, tuple[float, float]] = {
 }
 """The unit costs, and the range in which each drifts."""
 MOST_ORDERED = 200
-"""The most units per day: the number of states grows linearly with it, that of transitions quadratically."""
+"""The most units per day: states grow linearly with it, transitions quadratically."""
 NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Quantities = tuple[int, int, int, int]
 """(ordered, held, wasted, short)."""

@@ -50,7 +50,21 @@ MOST_OF_LAST = 0.99
 
 
 class AssignmentError(AdvMDPError):
-    """A routing could not be certified to the requested gap."""
+    """A routing could not be certified to the requested gap.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.assignment import AssignmentError, assignment
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> try:
+    ...     assignment(congestion_game(ring), "optimum", gap=1e-9, most=1)
+    ... except AssignmentError:
+    ...     print("not certified")
+    not certified
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +130,7 @@ def assignment(
     ------
     InputError
         If a parameter is invalid.
-    AssignmentError
+    scenarios.congestion.assignment.AssignmentError
         If the gap is not reached.
 
     Warns

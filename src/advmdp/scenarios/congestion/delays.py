@@ -39,8 +39,8 @@ Function = Callable[[FloatArray, FloatArray], FloatArray]
 class LinkDelays(ABC):
     """The delay of each link as a function of its flow.
 
-    All arrays are over links. To define delays of your own, pass a function to :func:`congestion_game`; subclass this
-    if you also want to control their derivative and their capacities.
+    All arrays are over links. To define delays of your own, pass a function to
+    :func:`scenarios.congestion.congestion_game`, or subclass this to control their derivative and capacities too.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
 """The congestion game and its results: each demand of a network is a learner, and links slow down under load.
 
-Each demand D_i of a topology (``network/topology.py``), from one node to another, is a commodity i.  It routes in a
-loop-free MDP of its own: that of ``network/routing.py``, without losses on links, with deflections unknown to learners,
-and with a hop limit of ``slack`` more than the fewest hops.  In an episode each commodity plays its policy.  With q_i
-its occupancy measure under the true dynamics,
+Each demand D_i of a topology (``network/topology.py``), from one node to another, is a commodity i.  It routes in its
+own loop-free MDP, which ``network/routing.py`` makes without losses on links.  Learners do not know the deflections.
+The hop limit is ``slack`` more than the fewest hops.  In an episode each commodity plays its policy.  With q_i its
+occupancy measure under the true dynamics,
 
     f_e = sum_i D_i * (expected uses of e under q_i)    u_e = f_e / c_e
     d_e = d_e(f_e)                                      increasing and convex; see delays.py
@@ -67,16 +67,20 @@ class Commodity:
 
     Attributes
     ----------
-    source, destination
-        The names of its nodes.
+    source
+        The node where its packets start.
+    destination
+        The node where they end.
     demand
         The amount to send in an episode; the mean if demands change.
     mdp
         The MDP of its packets.
     link
         For each transition the link, -2 if it loses the packet, or -1 if the packet waits.
-    pairs, transitions
-        The indices of its pairs and transitions in the MDP of the whole game.
+    pairs
+        The indices of its pairs in the MDP of the whole game.
+    transitions
+        The indices of its transitions in the MDP of the whole game.
     kinds
         A label for each transition that says which links are alike, for learners that pool.
 
@@ -462,7 +466,7 @@ class _Play:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The results of :meth:`CongestionGame.play`.
+    """The results of :meth:`scenarios.congestion.CongestionGame.play`.
 
     Attributes
     ----------

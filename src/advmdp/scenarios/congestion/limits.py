@@ -15,7 +15,7 @@ from advmdp.scenarios.congestion.game import CongestionGame
 
 
 def excluded_share(game: CongestionGame, delay: FloatArray) -> float:
-    """The share of the delay of the shortest paths within the limits that unlimited shortest paths would save."""
+    """The share of the delay that shortest paths would save without the hop limits."""
     net, nodes = game.topology, len(game.topology.nodes)
     ends = sorted({net.node(one.destination) for one in game.commodities})
     place = {w: k for k, w in enumerate(ends)}

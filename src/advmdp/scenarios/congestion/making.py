@@ -216,7 +216,7 @@ def _side_by_side(net: Topology, parts: list[Part], delays: LinkDelays) -> Conge
 
 
 def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
-    """The layers of the whole, the index of each commodity's states in it, and the states where packets have ended."""
+    """The layers of the whole game, the indices of each commodity's states, and the shared states of ended packets."""
     states = [np.empty(sk.num_states, np.int64) for sk in skeletons]
     layer_ptr, ends = [0, 1], []
     for k in range(max(sk.num_steps for sk in skeletons) + 1):
@@ -238,5 +238,5 @@ def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
 
 
 def _within(ptr: Ints, owner: Ints, own_ptr: Ints, own: Ints) -> Ints:
-    """The indices in the whole of the items that belong to ``owner``, in the order of their own MDP."""
+    """The indices in the whole game of a commodity's pairs or transitions, in the order of its own MDP."""
     return ptr[owner] + np.arange(len(own)) - own_ptr[own]
