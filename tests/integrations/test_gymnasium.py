@@ -564,7 +564,7 @@ def test_the_example_prints_its_table_and_draws(
     printed = capsys.readouterr().out
     assert "CliffWalking-v1: regret over 1 seeds of 20 episodes" in printed
     assert "Q-learning (OpenSpiel)" in printed
-    assert "A loss of 1 is worth 100" in printed
+    assert "A loss of 1 is worth a reward of 100" in printed
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
