@@ -794,7 +794,7 @@ def test_the_page_shows_what_its_code_prints(
     assert len(rows) == 6
     assert all(row in text.replace("*", "") for row in rows)
     left = [name for name in names["sk"].state_names if name.split(" ")[-1] not in ("delivered", "lost", "end")]
-    assert f"Of the {50 * 9} pairs of a hop and a node in the example {len(left)} are left" in text
+    assert f"Of the {50 * 9} pairs of a hop and a node in the example, {len(left)} are left" in text
     assert f"{names['routing'].scale:.1f} ms, eight hops at the highest delay" in text
 
 
