@@ -1,4 +1,4 @@
-"""The documentation is true: its code runs, its names exist, its links lead somewhere, every erratum has its test."""
+"""The documentation is true: its code runs, its names and links exist, and every erratum has its test."""
 
 import doctest
 import itertools

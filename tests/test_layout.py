@@ -1,4 +1,4 @@
-"""The packages and the direction of imports between them: each imports only packages that come before it."""
+"""The direction of imports: each package imports only packages before it."""
 
 import ast
 import re

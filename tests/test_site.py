@@ -1,4 +1,4 @@
-"""The site builds without a warning, its links lead somewhere, it fetches nothing, and its notebooks run."""
+"""The site builds without a warning, its links work, it fetches nothing, and its notebooks run."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Playing: the account is exact, blocks and loops agree to the bit, and what was killed goes on as if it had not."""
+"""Playing: accounts are exact, blocks and loops agree to the bit, and killed games resume exactly."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The bounds of Section 5, as they are printed, and where they are quoted."""
+"""The bounds of Section 5 as printed, and every place that quotes them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Saved learners: damaged, forged and impossible ones are refused, and all others go on to the bit."""
+"""Saved learners: damaged, forged and impossible files are refused, and all others continue exactly."""
 
 from collections.abc import Callable
 from pathlib import Path

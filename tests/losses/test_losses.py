@@ -1,4 +1,4 @@
-"""Losses are pure functions of (seed, t): any episode again, in any order, alone or in a block, to the bit."""
+"""Losses are pure functions of (seed, t): the same bits in any order, alone or in a block."""
 
 from collections.abc import Callable
 from itertools import pairwise

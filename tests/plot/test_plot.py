@@ -1,4 +1,4 @@
-"""Figures are checked by what they hold, and looked at by people (docs/figures)."""
+"""The content of figures is tested; their looks are reviewed by people (docs/figures)."""
 
 from dataclasses import dataclass
 from pathlib import Path

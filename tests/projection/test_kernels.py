@@ -1,4 +1,4 @@
-"""The extension modules: exponential and logarithm in each build, threads, forks, and what they refuse."""
+"""The extension modules: exponential and logarithm in each build, threads, forks, and refused input."""
 
 import importlib.util
 import multiprocessing

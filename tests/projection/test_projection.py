@@ -1,4 +1,4 @@
-"""The projection: against CVXPY, against its dual worked out anew, and at the edges of what a float64 can hold."""
+"""The projection against CVXPY and an independent dual, and at the limits of float64."""
 
 import tracemalloc
 from dataclasses import replace

@@ -1,18 +1,17 @@
-"""Gymnasium's tabular environments, unrolled into loop-free MDPs.
+"""Unrolls Gymnasium's tabular environments into loop-free MDPs.
 
 A toy-text environment has a table ``P[s][a] = [(probability, s', reward, done), ...]`` and an
 ``initial_state_distrib``.  :func:`unrolled` unrolls H steps of it (:func:`advmdp.time_expand`):
 
-    a step that ends the episode leads to a copy of s', "s' done", which waits there until step H at reward 0;
-    rows of one (s, a, s') that end alike become one transition, with their total probability and expected reward;
-    rewards become losses, with lo = min(0, least reward) and hi = max(0, greatest),
+    a step that ends the episode leads to a copy of s', "s' done", which waits until step H at reward 0;
+    rows with the same (s, a, s', done) become one transition, with their total probability and expected reward;
+    rewards become losses, with lo = min(0, least reward) and hi = max(0, greatest reward),
 
         loss = (hi - reward) / (hi - lo),    return of an episode = H hi - (hi - lo) (loss of the episode).
 
-Waiting is a step like any other, with the loss of reward 0, so that the last equation holds exactly however early an
-episode ends: what is best in losses is best in rewards, and regret in losses times (hi - lo) is regret in rewards.
-Where rows with several rewards were merged it holds in expectation.
-
+Waiting costs the loss of reward 0, so the last equation holds exactly even if an episode ends early; if rows with
+different rewards were merged, it holds in expectation.  The best policy for losses is therefore the best for rewards,
+and regret in losses times (hi - lo) is regret in rewards.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,29 +32,42 @@ from advmdp.model.tables import TOLERANCE, distribution
 
 @dataclass(frozen=True, eq=False)
 class UnrolledTable:
-    """A tabular environment of so many steps as a loop-free MDP, and its rewards as a loss."""
+    """A tabular environment, unrolled for a number of steps, as a loop-free MDP with its rewards as a loss."""
 
     mdp: MDP
     loss: FloatArray
     """(num_transitions,) in [0, 1]."""
     moves: NDArray[np.bool_]
-    """(num_transitions,) what the environment does; the rest is waiting, and the start and end that were added."""
+    """(num_transitions,) whether it is a move of the environment; the others wait, start or end."""
     aftermath: FloatArray
-    """(num_transitions,) of one that waits, the greatest own loss of a step that led there; else 0."""
+    """(num_transitions,) for one that waits, the largest loss of a step that led there; else 0."""
     scale: float
-    """hi - lo: a regret in losses is worth so many times itself in rewards."""
+    """hi - lo: the reward that one unit of loss is worth."""
     offset: float
     """H hi: the return of an episode without loss."""
 
     def reward(self, loss: float, episodes: int = 1) -> float:
-        """The return that a loss added up over so many episodes stands for."""
+        """Convert a loss to a return.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The return, summed over episodes.
+        """
         return self.offset * episodes - self.scale * loss
 
 
 def unrolled(env: object, steps: int) -> UnrolledTable:
-    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+    """Unroll ``steps`` steps of a tabular environment, given as an object or by its id, such as "FrozenLake-v1".
 
-    The environment's own limit of steps is not looked at.
+    The environment's own step limit is ignored.
     """
     with optional:
         from scipy.sparse import coo_array
@@ -71,7 +83,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
     ]
     names = [f"{s}{done}" for done in ("", " done") for s in range(S // 2)]
     expansion = time_expand(dynamics, steps, np.concatenate([initial, np.zeros(S // 2)]), names)
-    # Clipped, for an expectation is rounded.  Where all rewards are zero there is no loss.
+    # Clip, since expected rewards are rounded.  If all rewards are zero, there is no loss.
     loss = np.clip((hi - merged.reward) / (hi - lo or 1.0), 0.0, 1.0)
     return UnrolledTable(expansion.mdp, *_carried(expansion, merged.key(S, A), loss), scale=hi - lo, offset=steps * hi)
 
@@ -79,7 +91,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
 def _carried(
     expansion: Expansion, key: NDArray[np.int64], loss: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
-    """Loss, moves and aftermath over transitions: each finds its loss by what it was; what was added has none."""
+    """Loss, moves and aftermath over transitions of the expansion; added transitions have no loss."""
     sk, (_, S, A) = expansion.mdp.skeleton, expansion.original
     action = sk.over_transitions(expansion.pair_action)
     state, after = sk.over_transitions(expansion.state[sk.state_of_pair]), expansion.state[sk.successor]
@@ -94,7 +106,7 @@ def _carried(
 
 
 class Outcomes(NamedTuple):
-    """Rows of a table P, as columns; a successor that is done is the copy of its state, numbered after all states."""
+    """Rows of a table P, as columns; a done successor is a copy of its state, numbered after all states."""
 
     state: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -124,7 +136,7 @@ def _gymnasium() -> Any:
 def make_environment(
     name: str, options: Mapping[str, Any] | None = None, allow_import: Iterable[str] | None = None
 ) -> object:
-    """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides.
+    """Make an environment from its id; ``options`` go to ``gymnasium.make``.
 
     ``allow_import`` are the modules and packages that may be imported for it, besides Gymnasium's; if None, any may.
     """
@@ -135,17 +147,17 @@ def make_environment(
         return gymnasium.make(name, **(options or {}))
     except InputError:
         raise
-    except Exception as error:  # whatever the code of an environment says to what it was given
+    except Exception as error:  # an environment's own code may raise anything
         given = f"'{name}', which Gymnasium cannot make ({type(error).__name__}: {error})"
         raise InputError("env", given, "an environment, or the id of one") from None
 
 
 OWN = ("gymnasium", "__main__", "__mp_main__")
-"""Gymnasium, and the script that is running, here or in a process that it started."""
+"""Modules that are always allowed: Gymnasium, and the running script, also in its child processes."""
 
 
 def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
-    """Refuse an id that needs other modules: that before a colon, or that of the class that is registered for it."""
+    """Refuse an id that needs other modules: the one before a colon, or the module of the registered class."""
     module, _, known = name.rpartition(":")
     if module:
         _check_import(name, module, allowed)
@@ -187,7 +199,7 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
 
 
 def _outcomes(name: str, table: Any, states: int) -> Outcomes:
-    """All that can happen, and at last that who is done waits."""
+    """Every outcome of the table, then the waiting of done states."""
     rows: list[tuple[int, int, int, float, float]] = []
     for s in range(states):
         try:
