@@ -144,12 +144,12 @@ def test_learners_that_cannot_say_who_can(name: str) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda one: one.learn(np.zeros(SK.num_transitions), episode=7), "one that is open: 0, 1"),
-        (lambda one: one.drop("a"), "one that is open: 0, 1"),
-        (lambda one: one.policy_of(2), "one that is open: 0, 1"),
+        (lambda one: one.learn(np.zeros(SK.num_transitions), episode=7), "an open episode: 0, 1"),
+        (lambda one: one.drop("a"), "an open episode: 0, 1"),
+        (lambda one: one.policy_of(2), "an open episode: 0, 1"),
         (lambda one: one.learn(np.zeros(3), episode=0), "loss"),
         (lambda one: one.learn(np.full(SK.num_transitions, 2.0), episode=0), "a number from 0 to 1"),
-        (lambda one: one.count([0, 1]), "follow on each other"),
+        (lambda one: one.count([0, 1]), "lead from one to the next"),
         (lambda one: one.count([SK.num_transitions]), "numbers below"),
         (lambda one: one.count([0.5]), "whole numbers"),
     ],
@@ -167,7 +167,7 @@ def test_bad_calls_change_nothing(call: Callable[[am.Learner], object], says: st
 def test_bandit_learners_must_be_told_the_path() -> None:
     learner = am.UOBREPS(SK, horizon=60)
     s = learner.begin()
-    with pytest.raises(am.InputError, match="the path that the losses are along"):
+    with pytest.raises(am.InputError, match="the path along which the losses were seen"):
         learner.learn(np.zeros(4), episode=s)
 
 

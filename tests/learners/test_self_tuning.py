@@ -319,7 +319,7 @@ def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
         ({"guarantee": 1}, "True or False"),
         ({"guarantee": True, "kinds": [0]}, "kinds"),
         ({"experts": ["nobody"]}, "some of UC-O-REPS"),
-        ({"experts": ["hint"]}, "one more"),
+        ({"experts": ["hint"]}, "another expert"),
         ({"rules": {"mine": [1.0]}}, "policy"),
         ({"delta": 0.0}, "delta"),
         ({"horizon": 0}, "horizon"),

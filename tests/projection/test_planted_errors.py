@@ -211,7 +211,7 @@ def updated(learner: am.Learner, mdp: am.MDP) -> int:
 @pytest.mark.parametrize("how", [played_on, updated])
 def test_the_warning_beyond_the_horizon_names_the_line_of_the_user(how):
     mdp = am.MDP.random([1, 2, 1], 2, seed=0)
-    with pytest.warns(am.AdvMDPWarning, match="was made for 3") as caught:
+    with pytest.warns(am.AdvMDPWarning, match="horizon=3") as caught:
         line = how(am.UCOREPS(mdp.skeleton, horizon=3), mdp)
     [warning] = caught
     assert (warning.filename, warning.lineno) == (__file__, line)

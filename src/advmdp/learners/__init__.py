@@ -1,4 +1,4 @@
-"""The learners, one file each; :mod:`advmdp.learners.base` says what a learner is."""
+"""The learners, one file each; :mod:`advmdp.learners.base` defines what a learner is."""
 
 from advmdp.learners import bounds
 

@@ -1,16 +1,16 @@
-"""What a learner is: it has a policy for the next episode, and is told how the episode went.
+"""The base class of learners: a learner has a policy for the next episode, and learns from how the episode went.
 
     for t = 1 to T:                                                                     (Algorithm 1 of the paper)
         the world draws a trajectory U_t under ``learner.policy``
         l_t is exposed:  ``learner.update(U_t, l_t)``
 
-A learner is made of a skeleton and parameters; one whose algorithm assumes known dynamics is made of an MDP, and no
-other ever sees P.  What it knows, sees and can optimise is declared on its class, and ``play`` and the constructor
-refuse what does not fit, naming the learners that do.  What it has learned is a handful of arrays, so it can be saved
-at any time and go on later as if nothing had happened: ``state`` and ``restore`` are all that a subclass gives.
+A learner takes a skeleton and parameters.  A learner whose algorithm assumes known dynamics takes an MDP; no other
+learner ever sees P.  Each class declares what it knows, sees and can optimise.  ``play`` and the constructor reject
+anything else and name the learners that fit.  The state of a learner is a few arrays, which ``state`` and ``restore``
+hand over, so a learner can be saved at any time and continues exactly where it stopped.
 
-A learner whose step is compiled also has ``play_block``, which plays many episodes at once (see
-:mod:`advmdp.learners.episode`), with the same results to the bit.
+A learner with a compiled step also has ``play_block``, which plays many episodes at once (see
+:mod:`advmdp.learners.episode`).  The results are the same bit for bit.
 """
 
 from abc import ABC, abstractmethod
@@ -45,36 +45,38 @@ DECLARED = {
     "optimises": ("any", "total"),
     "assumes": ("arbitrary", "oblivious", "stochastic"),
 }
-"""What a class of learners says of itself, and what it can say."""
+"""What each class of learners declares, and the values it can choose from."""
 
 SHORT = Repr()
 SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict, SHORT.maxstring, SHORT.maxother = 6, 6, 4, 60, 90
-"""How arguments are shown: long lists are cut."""
+"""Shortens long arguments in reprs."""
 
 WEIGHT = "weight_"
-"""How the names of those numbers begin that are shares of a mixture; see :meth:`Learner.marked`."""
+"""The prefix of the names of mixture weights in :meth:`Learner.marked`."""
 
 
 class Learner(ABC):
-    """Base class of learners: one has a policy for the next episode and learns from how the episode went.
+    """Base class of learners.
 
-    To write a learner, subclass this class, define ``policy``, ``update``, ``state`` and ``restore``, and declare on
-    the class what it needs: ``knows``, ``sees``, ``optimises`` and ``assumes``. Keep each argument of the constructor
-    as an attribute of the same name. :func:`advmdp.testing.check_learner` checks the result.
+    A learner has a policy for the next episode, and learns from how the episode went.
+
+    To write a learner, subclass this class and define ``policy``, ``update``, ``state`` and ``restore``. Declare what
+    it needs on the class: ``knows``, ``sees``, ``optimises`` and ``assumes``. Store each constructor argument as an
+    attribute of the same name. :func:`advmdp.testing.check_learner` checks the result.
 
     Parameters
     ----------
     told
         The skeleton; or the MDP, for a learner that knows the dynamics.
     criterion
-        What it makes small; the total loss by default.
+        The criterion to minimise; the total loss by default.
     feedback
-        What it sees of the losses, "full" or "bandit", for classes that support both.
+        "full" or "bandit", for classes that support both.
 
     Raises
     ------
     InputError
-        If the learner cannot work with what it is told.
+        If the learner does not support this world, criterion or feedback.
 
     Examples
     --------
@@ -90,19 +92,19 @@ class Learner(ABC):
     """
 
     knows: ClassVar[Literal["skeleton", "dynamics"]] = "skeleton"
-    """What it is made of: a skeleton, or an MDP, whose P it reads."""
+    """What the constructor takes: a skeleton, or an MDP, from which it reads P."""
     sees: ClassVar[Literal["full", "bandit", "full or bandit"]] = "full"
-    """The whole loss after an episode, or the losses along its own path; or it is made for either."""
+    """The feedback it supports: the whole loss after each episode, the losses along its own path, or either."""
     optimises: ClassVar[Literal["any", "total"]] = "total"
-    """Any criterion (of losses that it sees in full), or the total loss only."""
+    """Any criterion (with full feedback), or the total loss only."""
     assumes: Literal["arbitrary", "oblivious", "stochastic"] = "arbitrary"
-    """The losses its guarantee is about: any at all; any that do not react to it; or independent draws."""
+    """The losses that its guarantee covers: any; any that do not react to the learner; or independent draws."""
 
     takes_late_losses: ClassVar[bool] = False
     """Whether several episodes may be open at once: :meth:`begin`, :meth:`count`, :meth:`learn` and :meth:`drop`."""
 
     added: ClassVar[Mapping[str, object]] = {}
-    """Parameters that older files do not have, with the values that these stand for."""
+    """Parameters missing from older files, with the values that those files imply."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -117,24 +119,26 @@ class Learner(ABC):
         name = type(self).__name__
         if self.knows == "dynamics" and isinstance(told, Skeleton):
             others = _fitting(feedback or self.sees, knows="skeleton")
-            raise InputError(name, "a Skeleton", f"an MDP, whose dynamics it must be told; {others} need not be")
+            raise InputError(name, "a Skeleton", f"an MDP, since it must know the dynamics; {others} need not")
         self.mdp = expect(MDP, told, "mdp") if self.knows == "dynamics" else None
-        """The world it was told of, for learners that know the dynamics."""
+        """The MDP, for learners that know the dynamics; else None."""
         self.skeleton = expect(Skeleton, told, "skeleton") if self.mdp is None else self.mdp.skeleton
         self.criterion = TotalLoss() if criterion is None else expect(Criterion, criterion, "criterion")  # type: ignore[type-abstract]
         self.feedback: Feedback = _feedback(self, feedback)
-        """What it is told of the losses."""
+        """The feedback that it gets."""
         if self.criterion != TotalLoss() and (self.optimises == "total" or self.feedback == "bandit"):
             others = _fitting("full", self.knows, "any")
-            raise InputError(name, f"criterion {self.criterion!r}", f"TotalLoss(), all it can optimise, or {others}")
+            raise InputError(
+                name, f"criterion {self.criterion!r}", f"TotalLoss(), the only one it supports, or {others}"
+            )
         self.gap = 0.0
-        """The gap of its last projection, for learners that have any."""
+        """The duality gap of its last projection; 0 for learners that do not project."""
 
     _episode = 0
 
     @property
     def episode(self) -> int:
-        """The number of episodes it has learned from. It warns when this exceeds the horizon."""
+        """The number of episodes learned from. A warning is issued when it exceeds the horizon."""
         return self._episode
 
     @episode.setter
@@ -142,13 +146,13 @@ class Learner(ABC):
         horizon, before = getattr(self, "horizon", None), self._episode
         self._episode = count
         if horizon is not None and before <= horizon < count:
-            given = f"{type(self).__name__} has learned from {count:,} episodes, and was made for {horizon:,}"
-            says = f"{given}: its guarantee does not cover those beyond (horizon={horizon})"
+            given = f"{type(self).__name__} has learned from {count:,} episodes, but horizon={horizon:,}"
+            says = f"{given}: its guarantee does not cover the episodes beyond"
             warn_caller(says)
 
     @property
     def told(self) -> Skeleton | MDP:
-        """The skeleton or MDP that it was made with."""
+        """The skeleton or MDP that the constructor took."""
         return self.skeleton if self.mdp is None else self.mdp
 
     @property
@@ -158,7 +162,7 @@ class Learner(ABC):
 
     @property
     def q(self) -> FloatArray | None:
-        """The occupancy measure that it expects of its policy, q_t in the paper; None if it has none."""
+        """The learner's estimate of the occupancy measure of its policy, q_t in the paper; None if it keeps none."""
         return None
 
     @property
@@ -172,19 +176,19 @@ class Learner(ABC):
         return None
 
     def marked(self) -> Mapping[str, float]:
-        """Report more numbers about its state; each becomes a column of ``game.curve``.
+        """Report more numbers about the state; each becomes a column of ``game.curve``.
 
         ``play`` calls it at every mark.
 
         Returns
         -------
         Mapping
-            Numbers by name. The names must always be the same, and must not be names of standard columns.
+            Numbers by name. The names must never change, and must differ from the standard columns.
         """
         return {}
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret, by the guarantee of the learner.
+        """Bound the regret by the guarantee of the learner.
 
         Parameters
         ----------
@@ -211,10 +215,10 @@ class Learner(ABC):
         """
 
     def begin(self) -> int:
-        """Open an episode whose loss may come late.
+        """Open an episode whose loss may arrive late.
 
-        :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner remembers what it
-        needs of each until its loss comes (:meth:`learn`) or is given up (:meth:`drop`).
+        :attr:`policy` is then the policy of that episode. Several episodes may be open. The learner stores what it
+        needs of each until its loss arrives (:meth:`learn`) or you give it up (:meth:`drop`).
 
         Returns
         -------
@@ -224,7 +228,7 @@ class Learner(ABC):
         Raises
         ------
         InputError
-            If this learner takes losses in order only.
+            If this learner does not support late losses.
         """
         raise self.takes_losses_in_order()
 
@@ -254,9 +258,9 @@ class Learner(ABC):
         raise self.takes_losses_in_order()
 
     def count(self, transitions: ArrayLike) -> None:
-        """Count the transitions of a path, complete or not, whoever decided it.
+        """Count the transitions of a path, complete or not, and no matter which policy chose it.
 
-        A new epoch may begin. Its confidence set applies to the next episode that begins, and to the next loss.
+        A new epoch may begin. Its confidence set applies from the next episode or the next loss on.
 
         Parameters
         ----------
@@ -266,12 +270,12 @@ class Learner(ABC):
         Raises
         ------
         InputError
-            If this learner takes losses in order only.
+            If this learner does not support late losses.
         """
         raise self.takes_losses_in_order()
 
     def take_counts(self, seen: ArrayLike) -> None:
-        """Take counts of transitions that were made elsewhere, in place of its own.
+        """Replace the learner's counts of transitions by counts from elsewhere.
 
         Parameters
         ----------
@@ -281,12 +285,12 @@ class Learner(ABC):
         Raises
         ------
         InputError
-            If these are no counts, or losses must come in order.
+            If ``seen`` does not hold valid counts, or this learner does not support late losses.
         """
         raise self.takes_losses_in_order()
 
     def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
-        """Learn the loss of an open episode, which is then finished.
+        """Learn from the loss of an open episode, and close the episode.
 
         Parameters
         ----------
@@ -295,18 +299,18 @@ class Learner(ABC):
         episode
             The number of the episode.
         trajectory
-            For bandit feedback, the path or the numbers of its transitions. The rest of an incomplete path is taken
-            to have cost nothing.
+            For bandit feedback, the path or the numbers of its transitions. The missing steps of an incomplete path
+            count as free.
 
         Raises
         ------
         InputError
-            If this learner takes losses in order only.
+            If this learner does not support late losses.
         """
         raise self.takes_losses_in_order()
 
     def drop(self, episode: int) -> None:
-        """Finish an open episode whose loss will never come.
+        """Close an open episode whose loss will never arrive.
 
         Parameters
         ----------
@@ -316,25 +320,25 @@ class Learner(ABC):
         Raises
         ------
         InputError
-            If this learner takes losses in order only.
+            If this learner does not support late losses.
         """
         raise self.takes_losses_in_order()
 
     def takes_losses_in_order(self) -> InputError:
-        """Make the error that says that this learner takes no late losses, and which learners do.
+        """Make the error for a learner without late losses; it names the learners that support them.
 
         Returns
         -------
         InputError
-            The error, to be raised.
+            The error, for the caller to raise.
         """
         from advmdp.learners.registry import taking_late_losses
 
-        given = "an episode whose loss may come late"
-        return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
+        given = "an episode whose loss may arrive late"
+        return InputError(type(self).__name__, given, f"calls of update in order, or {taking_late_losses()}")
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
-        """Select what this learner sees of a whole loss.
+        """Select the part of a whole loss that this learner sees.
 
         Parameters
         ----------
@@ -352,7 +356,7 @@ class Learner(ABC):
 
     @property
     def compiled(self) -> bool:
-        """Whether ``play_block`` can be called."""
+        """Whether ``play_block`` is available."""
         return False
 
     def play_block(self, world: Dynamics, block: Block) -> None:
@@ -363,7 +367,7 @@ class Learner(ABC):
         world
             Skeleton and probabilities.
         block
-            Losses and random numbers; what the episodes cost is written into it.
+            Losses and random numbers. The costs of the episodes are written into it.
 
         Raises
         ------
@@ -374,12 +378,12 @@ class Learner(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments that it was made with, except skeleton and criterion, ready for JSON."""
+        """The constructor's arguments, except world and criterion, ready for JSON."""
         return {name: getattr(self, name) for name in parameter_names(type(self))}
 
     @abstractmethod
     def state(self) -> State:
-        """Return what it has learned.
+        """Return what the learner has learned.
 
         Returns
         -------
@@ -389,7 +393,7 @@ class Learner(ABC):
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Replace what it has learned.
+        """Replace what the learner has learned.
 
         Parameters
         ----------
@@ -398,7 +402,7 @@ class Learner(ABC):
         """
 
     def take_over(self, state: State, episodes: int) -> None:
-        """Replace what it has learned, and check that the new state is valid.
+        """Replace what the learner has learned, and check that the new state is valid.
 
         Parameters
         ----------
@@ -410,7 +414,7 @@ class Learner(ABC):
         Raises
         ------
         InputError
-            If the policy is not valid, or if the counters do not add up to so many episodes.
+            If the policy is invalid, or if the counters do not add up to ``episodes``.
         """
         self.restore(state)
         checked_policy(self.skeleton, self.policy)
@@ -420,11 +424,11 @@ class Learner(ABC):
             raise InputError(f"state of {type(self).__name__}", given, f"those of {episodes:,}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies are made anew: arrays that are views of each other would come apart."""
+        """Rebuild copies by the constructor; a plain copy would break arrays that are views of each other."""
         return make_again, (type(self), self.told, self.criterion, self.parameters, self.state(), self.episode)
 
     def get_params(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, except the skeleton or MDP. :func:`advmdp.clone` uses them.
+        """Return the constructor's arguments, except the skeleton or MDP. :func:`advmdp.clone` uses them.
 
         Returns
         -------
@@ -435,9 +439,9 @@ class Learner(ABC):
         return {"criterion": self.criterion, **self.parameters, **threads}
 
     def _is_default(self, name: str, value: object) -> bool:
-        """Whether an argument has the value that it has if it is left out."""
+        """Whether an argument has its default value."""
         default = signature(type(self)).parameters[name].default
-        if default is None and value is not None:  # what is left out becomes the total loss, or an empty collection
+        if default is None and value is not None:  # the constructor turned None into the total loss or an empty one
             return bool(value == TotalLoss()) if name == "criterion" else value in ({}, [], ())
         return bool(value == default)
 
@@ -477,22 +481,22 @@ def make_again(
     kind: Callable[..., Learner], told: Skeleton | MDP, criterion: Criterion, parameters: dict[str, Any],
     state: State, episode: int,
 ) -> Learner:  # fmt: skip
-    """A learner as it was."""
+    """Rebuild a learner with its state."""
     learner = kind(told, criterion=criterion, **parameters)
     learner.take_over(state, episode)
-    learner._episode = episode  # not the setter: one beyond its horizon has warned before it was copied or saved
+    learner._episode = episode  # not by the setter: a learner beyond its horizon has warned already
     return learner
 
 
 def _fitting(*needs: Any, **more: Any) -> str:
-    """The learners that would do instead; looked up only to say so, since the registry knows this class."""
+    """The learners that would fit. Imported late, since the registry imports this module."""
     from advmdp.learners.registry import fitting
 
     return fitting(*needs, **more)
 
 
 def _feedback(learner: Learner, asked: Feedback | None) -> Feedback:
-    """What the learner will be told: what its class declares, and where that is either, what was asked for."""
+    """The feedback of a learner: what its class declares; if that is either, the one asked for."""
     chosen = ("bandit" if learner.sees == "bandit" else "full") if asked is None else asked
     if not isinstance(chosen, str) or chosen not in ("full", "bandit") or chosen not in learner.sees:
         raise InputError(f"feedback of {type(learner).__name__}", f"{asked!r}", f"{learner.sees}")

@@ -1,18 +1,17 @@
-"""Baselines: what anyone would try first.  They know the skeleton and have no guarantee; all but the first see the
-whole loss.
+"""Baselines: simple learners to compare with.  They know the skeleton and have no guarantee.
 
-Uniform         chooses at random, always.
-FollowLeader    plays what would have been best so far: the best response to l_1 + ... + l_t.
-ReplayLast      plays what would have been best last time: the best response to l_t alone.
+Uniform         chooses actions uniformly at random.
+FollowLeader    plays the best policy so far: the best response to l_1 + ... + l_t.
+ReplayLast      plays the best policy of the last episode: the best response to l_t.
 
-The last two do not know P either: they respond in the estimate Pbar of all visits up to now (uniform over the possible
-successors of a pair never visited), anew after every episode.  With ``kinds`` a pair never visited is taken to be as
-the others of its kind were, and what is known of the kind counts as much as one visit:
+The last two see the whole loss.  They do not know P.  After every episode they respond in the estimate Pbar of all
+visits so far, which is uniform over the possible successors of an unvisited pair.  With ``kinds``, a pair borrows from
+the other pairs of its kind, whose pooled estimate counts as one visit:
 
     (n(x, a, x') + pooled) / (N(x, a) + 1),    pooled = the share of x' in all visits of pairs of that kind.
 
-ReplayLast is hard to beat where costs persist, so it
-belongs in every comparison; losses that alternate, or that react to the player, ruin both.
+ReplayLast is hard to beat where losses persist, so include it in every comparison.  Both fail against losses that
+alternate or react to the player.
 """
 
 from collections.abc import Sequence
@@ -42,7 +41,7 @@ class Chosen(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What was seen: counts, Pbar, the loss that is responded to; and the response."""
+    """The counts, Pbar, the loss to respond to, and the response."""
 
     visits: Ints
     seen: Ints
@@ -50,12 +49,12 @@ class Record(NamedTuple):
     loss: FloatArray
     policy: FloatArray
     values: FloatArray  # scratch, over states
-    pooled: FloatArray  # scratch: the estimate that is responded in, with kinds
-    totals: FloatArray  # scratch: visits by the slots of kinds
+    pooled: FloatArray  # scratch: the pooled estimate, with kinds
+    totals: FloatArray  # scratch: the visits of each slot of the kinds
 
 
 class Uniform(CompiledLearner[Chosen]):
-    """Choose actions at random, and learn nothing.
+    """Choose actions uniformly at random, and learn nothing.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class Uniform(CompiledLearner[Chosen]):
     criterion
         The criterion to account for; the total loss by default.
     feedback
-        "full" or "bandit"; it ignores both.
+        "full" or "bandit"; neither matters.
 
     Examples
     --------
@@ -82,22 +81,22 @@ class Uniform(CompiledLearner[Chosen]):
 
 
 class Responder(CompiledLearner[Record]):
-    """Responds to some of the losses, in the estimated dynamics.
+    """Play the best response to past losses, in the estimated dynamics.
 
     Parameters
     ----------
     skeleton
         The world without its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     kinds
-        Which pairs are alike: a label for each pair, or for each transition, as :class:`advmdp.SelfTuning` takes them.
+        Which pairs are alike: a label for each pair, or for each transition, as in :class:`advmdp.SelfTuning`.
     """
 
     kept: ClassVar = {"visits": VISITS, "seen": SEEN, "estimate": ESTIMATE, "loss": LOSS, "policy": POLICY}
     added: ClassVar = {"kinds": None}
     keeps = 1.0
-    """What is left of earlier losses when a new one is added."""
+    """The factor on the earlier losses when a new one is added."""
 
     def __init__(
         self, skeleton: Skeleton, criterion: Criterion | None = None, kinds: Sequence[int] | None = None
@@ -125,7 +124,7 @@ class FollowLeader(Responder):
     skeleton
         The world without its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     kinds
         A label for each pair, or for each transition. Pairs with the same label are assumed to behave alike until
         they have been tried.
@@ -151,7 +150,7 @@ class ReplayLast(Responder):
     skeleton
         The world without its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     kinds
         A label for each pair, or for each transition. Pairs with the same label are assumed to behave alike until
         they have been tried.

@@ -1,4 +1,4 @@
-"""The regret bounds of Section 5, as they are printed.
+"""The regret bounds of Section 5, as printed in the paper.
 
     Theorem 5.1     R       <= 15 F L|X| sqrt(T |A| ln(T|X||A|/delta))                  with probability 1 - 2 delta
     Theorem 5.2     R^APP   <= 3 F L|X| (2 sqrt(T ln(L/delta)) + 3 sqrt(T |A| ln(T|X||A|/delta)))       1 - 2 delta
@@ -6,8 +6,8 @@
                             =  2 F L sqrt(2 T ln(|X||A|/L)),   as printed for the eta of the theory
     Corollary 5.1   E[R]    <= 25 L|X| sqrt(T |A| ln T)                        for the total loss, delta = |X||A|/T
 
-|A| is the largest number of actions of a state.  The constants are for proofs (docs/errata.md, item 6): where a bound
-is above the trivial F L T it says nothing, and ``trivial`` is there to compare it with.
+|A| is the largest number of actions in a state.  The constants serve the proofs (docs/errata.md, item 6).  A bound
+above ``trivial``, F L T, is vacuous.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def total(sk: Skeleton, T: int, delta: float, F: float = 1.0) -> float:
     T
         The number of episodes.
     delta
-        The probability of failure, twice.
+        Half the probability of failure.
     F
         The bound on subgradients, ``criterion.lipschitz(sk)``; 1 for the total loss.
 
@@ -57,7 +57,7 @@ def approximation(sk: Skeleton, T: int, delta: float, F: float = 1.0) -> float:
     T
         The number of episodes.
     delta
-        The probability of failure, twice.
+        Half the probability of failure.
     F
         The bound on subgradients; 1 for the total loss.
 
@@ -92,7 +92,7 @@ def online(sk: Skeleton, T: int, delta: float = 0.05, F: float = 1.0, eta: float
     F
         The bound on subgradients; 1 for the total loss.
     eta
-        The step size; that of the theory by default.
+        The step size; by default that of the theorem.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def entropy(sk: Skeleton) -> float:
 
 
 def _sizes(sk: Skeleton, T: int, delta: float, F: float) -> tuple[int, int, int]:
-    """L, |X| and |A|, with the other arguments checked."""
+    """L, |X| and |A|; also checks the other arguments."""
     expect(Skeleton, sk, "skeleton")
     whole("T", T, 1, 2**63)  # floating point holds it
     between("delta", delta, 1.0)

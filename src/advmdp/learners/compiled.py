@@ -1,8 +1,8 @@
-"""What compiled learners share: arrays that a kernel updates, saved and restored by name.
+"""The common part of compiled learners: arrays that a kernel updates, saved and restored by name.
 
-A :class:`CompiledLearner` keeps its arrays in a named tuple, on which its rule (``kernels/episode.py``) works.  Those
-in ``kept`` are what it has learned, each with its domain (see :mod:`advmdp.learners.domains`); the others are scratch.
-One that counts visits has :class:`advmdp.learners.epochs.Epochs`, whose counters are part of its state.
+A :class:`CompiledLearner` keeps its arrays in a named tuple, which its rule (``kernels/episode.py``) updates.  ``kept``
+names the arrays that make up its state, each with its domain (see :mod:`advmdp.learners.domains`); the others are
+scratch.  A learner that counts visits has :class:`advmdp.learners.epochs.Epochs`, and its state includes the counters.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ TOTAL = TotalLoss().terms
 
 
 class Memory(Protocol):
-    """The arrays of a learner, a named tuple; whatever else there is, the policy is one of them."""
+    """The arrays of a learner, a named tuple that includes the policy."""
 
     @property
     def policy(self) -> FloatArray: ...
@@ -38,15 +38,15 @@ M = TypeVar("M", bound=Memory)
 
 
 class CompiledLearner(Learner, Generic[M]):
-    """A learner of the total loss whose arrays are updated by a kernel."""
+    """A learner for the total loss whose arrays a kernel updates."""
 
     kept: ClassVar[Mapping[str, Domain]] = {"policy": POLICY}
-    """The arrays of ``_memory`` that it has learned, and what they may hold."""
+    """The arrays of ``_memory`` that make up its state, and their domains."""
     weighs: bool = False
-    """Whether it divides by the probability of what it saw, which then must be above zero."""
+    """Whether it divides by the probability of what it saw, which must then be above zero."""
     _memory: M
     _rule: Rule
-    """What it does after an episode; it works on the arrays of ``_memory``."""
+    """What it does after an episode; updates the arrays of ``_memory``."""
     _epochs: Epochs | None = None
 
     @property
@@ -71,7 +71,7 @@ class CompiledLearner(Learner, Generic[M]):
         block = told_block(sk, trajectory, loss, self.feedback, TOTAL)
         if self.weighs and not (policy[block.pairs[0]] > 0.0).all():
             p = int(block.pairs[0][np.argmin(policy[block.pairs[0]])])
-            raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "one of its policy")
+            raise InputError("trajectory", f"{sk.where_pair(p)}, which the policy never takes", "a path of the policy")
         CompiledLearner.play_block(self, Dynamics(sk), block)
 
     def play_block(self, world: Dynamics, block: Block) -> None:
@@ -79,7 +79,7 @@ class CompiledLearner(Learner, Generic[M]):
         self.episode += len(block)
 
     def _learn(self, world: Dynamics, block: Block) -> None:
-        """All episodes of the block.  The rule comes back where an epoch ends, before it learns from that episode."""
+        """Play all episodes of the block.  The rule returns where an epoch ends, before it learns from that episode."""
         b, over = 0, False
         while b < len(block):
             first = b + over
@@ -92,15 +92,15 @@ class CompiledLearner(Learner, Generic[M]):
                 raise self._failure(status, self.episode + b)
 
     def _counted(self, paths: NDArray[np.int64]) -> None:
-        """These paths have been counted, a row each."""
+        """Called with the paths that the rule has counted, one per row."""
 
     def _next_epoch(self, episodes: int) -> None:
-        """Begin the next epoch after so many episodes; for learners with epochs."""
+        """Begin the next epoch, after that number of episodes; for learners with epochs."""
 
     def _failure(self, status: int, episode: int) -> AdvMDPError:
-        """Why the rule stopped in an episode."""
+        """The error for a rule that stopped in an episode."""
         where = self.skeleton.where_pair(self._rule.broken)
-        return InputError(f"loss at {where}", "no finite number", "finite numbers")
+        return InputError(f"loss at {where}", "a number that is not finite", "finite numbers")
 
     def _arrays(self) -> State:
         arrays: State = {name: getattr(self._memory, name) for name in self.kept}

@@ -1,8 +1,8 @@
-"""What the arrays of a learner's state may hold, so that no kernel is handed what cannot be.
+"""The domains of the arrays in a learner's state, which protect the kernels from invalid states.
 
-A learner declares a :class:`Domain` for each array it keeps: between which numbers its entries lie, and what they have
-to do with the other arrays.  :func:`check_state` checks what comes from a file or a caller before anything is taken
-over, and names the first entry that does not fit.
+A learner declares a :class:`Domain` for each array of its state: the range of its entries, and how they must agree with
+the other arrays.  :func:`check_state` checks a state from a file or a caller before it is used, and names the first
+entry that does not fit.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,25 +20,25 @@ from advmdp.model.tables import TOLERANCE
 
 Array = NDArray[np.float64 | np.int64]
 State = dict[str, Array]
-"""What a learner has learned, by name: numbers and counts."""
+"""What a learner has learned: arrays of numbers and counts, by name."""
 Fits = NDArray[np.bool_]
 
 STATUS = "delay_status"
-"""Of this name is an array of the state if losses came late, or paths were counted that may be parts of episodes."""
+"""The array that a state has if losses arrived late, or if incomplete paths may have been counted."""
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 LARGEST_SCORE = 1e30
-"""Far beyond what losses divided by small probabilities add up to."""
+"""Far above any sum of losses divided by small probabilities."""
 SLACK = 1e-6
-"""How far what follows from something else may be from it: projections are exact to 1e-9, logarithms add to that."""
+"""Tolerance for arrays that follow from others: projections are exact to 1e-9, and logarithms add to the error."""
 TINY = 1e-300
-"""Probabilities below this may be zero by underflow; their logarithms go on."""
+"""Probabilities below this may underflow to zero; their logarithms do not."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Entries from ``least`` to ``most`` that agree with the other arrays; ``expected`` says so in words.
+    """Entries from ``least`` to ``most`` that agree with the other arrays; ``expected`` describes them in errors.
 
-    ``agrees`` is handed the skeleton, the whole state and the name of the array, and says which of its entries do.
+    ``agrees`` takes the skeleton, the whole state and the name of the array, and tells which entries agree.
     """
 
     expected: str
@@ -48,14 +48,14 @@ class Domain:
 
 
 def check_state(owner: str, sk: Skeleton, domains: Mapping[str, Domain], like: State, state: State) -> None:
-    """Refuse a state that no play leads to: arrays missing, unlike those that are there, or outside their domains."""
+    """Reject an invalid state: missing arrays, wrong shapes or types, or entries outside their domains."""
     for name, array in like.items():
         if name not in state:
             raise InputError(f"state of {owner}", f"no {name}", ", ".join(like))
         check_like(array, state[name], f"state of {owner}, {name}")
     for name, domain in domains.items():
         _check(owner, sk, domain, state, name, (state[name] >= domain.least) & (state[name] <= domain.most))
-    # Only now can arrays be held against each other: all of them are numbers in their range.
+    # Compare arrays with each other only now, when all entries are known to be in range.
     for name, domain in domains.items():
         if domain.agrees is not None:
             _check(owner, sk, domain, state, name, domain.agrees(sk, state, name))
@@ -81,7 +81,7 @@ def _flows(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def is_log(logarithm: Array, value: Array) -> Fits:
-    """Which entries are the logarithm of the value, as far as that can be known."""
+    """Which entries are the logarithm of the value, up to rounding and underflow."""
     exact = np.log(np.maximum(value, TINY))
     fits: Fits = np.where(value > TINY, np.abs(logarithm - exact) <= SLACK, logarithm <= np.log(TINY) + SLACK)
     return fits
@@ -96,13 +96,13 @@ def _is_log_of_pairs(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _sums_to_visits(sk: Skeleton, state: State, name: str) -> Fits:
-    # As floats: sums of absurd counts would wrap around.
+    # As floats: integer sums of absurd counts would wrap around.
     totals = np.add.reduceat(state[name].astype(np.float64), sk.transition_ptr[:-1])
     return sk.over_transitions(totals == state[name.replace("seen", "visits")])
 
 
 def _alike_in_layers(sk: Skeleton, state: State, name: str) -> Fits:
-    """An episode visits one pair of each layer; parts of it may visit less."""
+    """Whether all layers have equal sums: an episode visits one pair of each layer. Incomplete paths need not."""
     totals = np.add.reduceat(state[name].astype(np.float64), sk.layer_pair_ptr[:-1])
     if STATUS in state:
         return np.ones(state[name].shape, np.bool_)
@@ -110,13 +110,13 @@ def _alike_in_layers(sk: Skeleton, state: State, name: str) -> Fits:
 
 
 def _in_epoch(sk: Skeleton, state: State, name: str) -> Fits:
-    """An epoch ends when a pair has been visited as often in it as before."""
+    """An epoch ends when a pair has been visited as often in the epoch as before it."""
     fits: Fits = state[name] <= np.maximum(1, state["visits"])
     return fits & _alike_in_layers(sk, state, name)
 
 
 def episodes_of(sk: Skeleton, state: State) -> float | None:
-    """How many episodes the counters of a state add up to, where it has any."""
+    """The number of episodes that the counters add up to; None without counters."""
     if "visits" not in state:
         return None
     if CLOCK in state:  # counters of the last episodes only
@@ -168,7 +168,7 @@ VISITS = Domain("counts with the same sum in every layer", 0, MOST, _alike_in_la
 NEW_VISITS = Domain("counts with the same sum in every layer, at most as many as before", 0, MOST, _in_epoch)
 SEEN = Domain("counts that sum to the visits of their pair", 0, MOST, _sums_to_visits)
 EPOCH = Domain("1 or more, and at most one for each episode before it", 1, MOST, _is_due)
-ESTIMATE = Domain("what was seen over visits, uniform without any", 0.0, 1.0, _is_mean)
-COST = Domain("at most 1, minus infinity where there was no visit", -np.inf, 1.0, _is_known)
+ESTIMATE = Domain("transitions seen over visits; uniform without visits", 0.0, 1.0, _is_mean)
+COST = Domain("at most 1; minus infinity without visits", -np.inf, 1.0, _is_known)
 COUNTERS = {"visits": VISITS, "new_visits": NEW_VISITS, "seen": SEEN, "new_seen": SEEN, "epoch": EPOCH}
-"""Those of :class:`advmdp.confidence.Counts`."""
+"""The counters of :class:`advmdp.confidence.Counts`."""

@@ -1,13 +1,13 @@
-"""Entropic steps, one for each state: what MDP-E and the bandit learners after it share.
+"""Exponential weights in each state: the common part of MDP-E, OSSP and MDP-EXP3.
 
     pi(a|x) proportional to exp(-eta S(x, a)),    S(x, a) = sum_t Q_t(x, a)
 
-where Q_t are the values of (P, pi_t, l_t), or of an estimate of l_t.  The difference between the total losses of pi_t
-and of any policy pi splits into the regrets of the states (the performance difference lemma),
+where Q_t are the values of (P, pi_t, l_t), or of an estimate of l_t.  By the performance difference lemma, the regret
+against any policy pi is a weighted sum of the regrets of the states,
 
     sum_t V_t(pi_t) - V_t(pi) = sum_x Pr[x | P, pi] sum_t sum_a (pi_t(a|x) - pi(a|x)) Q_t(x, a),
 
-so that a good learner in each state is a good learner.
+so low regret in each state gives low regret overall.
 """
 
 from typing import ClassVar, NamedTuple
@@ -23,7 +23,7 @@ from advmdp.model.policy import uniform_policy
 
 
 class Experts(NamedTuple):
-    """The scores, the exponential weights that they give, and the policy that is played."""
+    """The scores, their exponential weights, and the policy."""
 
     transition: FloatArray  # P
     scores: FloatArray  # S
@@ -39,7 +39,7 @@ class Experts(NamedTuple):
 
 
 class Entropic(CompiledLearner[Experts]):
-    """One that knows P and keeps exponential weights in each state."""
+    """A learner that knows P and keeps exponential weights in each state."""
 
     knows = "dynamics"
     kept: ClassVar = {"scores": SCORE, "weights": POLICY, "policy": POLICY}

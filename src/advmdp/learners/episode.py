@@ -1,7 +1,7 @@
-"""Blocks of episodes: what :meth:`Learner.play_block` plays, and the one episode that ``update`` is told of.
+"""Blocks of episodes: many for :meth:`Learner.play_block`, or the one that ``update`` takes.
 
-A learner that sees the losses along its path only must look at no others. An episode that is handed over with
-``update`` then holds no others: in their place is NaN, which would spoil all that it touches.
+A bandit learner must not read losses off its path. In a block that ``update`` makes, these are NaN, so a kernel that
+reads one by mistake spoils its result visibly.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ _NONE = np.empty(0)
 def make_block(
     sk: Skeleton, losses: FloatArray | Reaction, account: FloatArray, total: FloatArray, uniforms: FloatArray
 ) -> Block:
-    """Episodes with these losses, or losses that react, to be drawn with these uniform numbers."""
+    """Make a block of episodes to play, with given or reacting losses; ``uniforms`` draw the trajectories."""
     reaction = losses if isinstance(losses, Reaction) else None
     losses = losses.losses if isinstance(losses, Reaction) else losses
     paths = Trajectory.empty(sk.num_steps, len(losses))
@@ -29,12 +29,12 @@ def make_block(
 
 
 def given_block(sk: Skeleton, trajectory: Trajectory, loss: FloatArray, account: FloatArray) -> Block:
-    """The one episode that went this way."""
+    """Make a block of one episode whose trajectory is given."""
     return _block(sk, loss.reshape(1, sk.num_transitions, -1), account, _path(sk, trajectory))
 
 
 def told_block(sk: Skeleton, trajectory: Trajectory, loss: ByName, feedback: str, account: FloatArray) -> Block:
-    """The episode as ``update`` is told of it: with one whole loss, or with the losses along the path."""
+    """Make the block for ``update``: one episode with the whole loss, or with the losses along the path."""
     if feedback == "full":
         losses = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         if losses.size > sk.num_transitions:
@@ -44,7 +44,7 @@ def told_block(sk: Skeleton, trajectory: Trajectory, loss: ByName, feedback: str
     given = path_losses(sk, loss, path.transitions[0])
     if given.shape != (sk.num_steps,) or not (given.min() >= 0.0 and given.max() <= 1.0):
         raise InputError(
-            "loss", np.array2string(given, threshold=6), f"{sk.num_steps} numbers from 0 to 1, a step each"
+            "loss", np.array2string(given, threshold=6), f"{sk.num_steps} numbers from 0 to 1, one per step"
         )
     losses = np.full((1, sk.num_transitions, 1), np.nan)
     losses[0, path.transitions[0], 0] = given
@@ -52,7 +52,7 @@ def told_block(sk: Skeleton, trajectory: Trajectory, loss: ByName, feedback: str
 
 
 def late_block(sk: Skeleton, path: NDArray[np.int64], loss: FloatArray, account: FloatArray) -> Block:
-    """An episode that was counted before its loss came; steps that are not in the path have the number -1."""
+    """Make a block of one episode that was counted before its loss arrived; missing steps have the number -1."""
     taken, pairs = np.full((1, sk.num_steps), -1), np.full((1, sk.num_steps), -1)
     states = np.full((1, sk.num_steps + 1), -1)
     of = pairs_along(sk, path)
@@ -62,10 +62,10 @@ def late_block(sk: Skeleton, path: NDArray[np.int64], loss: FloatArray, account:
 
 
 def losses_along(sk: Skeleton, path: NDArray[np.int64], loss: ByName) -> FloatArray:
-    """The losses of a path over all transitions, NaN elsewhere."""
+    """The losses along a path as an array over all transitions, NaN elsewhere."""
     given = path_losses(sk, loss, path)
     if given.shape != path.shape or not ((given >= 0.0) & (given <= 1.0)).all():
-        raise InputError("loss", np.array2string(given, threshold=6), f"{len(path)} numbers from 0 to 1, a step each")
+        raise InputError("loss", np.array2string(given, threshold=6), f"{len(path)} numbers from 0 to 1, one per step")
     losses = np.full(sk.num_transitions, np.nan)
     losses[path] = given
     return losses
@@ -77,7 +77,7 @@ def pairs_along(sk: Skeleton, path: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def part_of_path(sk: Skeleton, transitions: Trajectory | ArrayLike) -> NDArray[np.int64]:
-    """The transitions of a path, whole or in part, checked: later steps come later, and follow on those before."""
+    """Check the transitions of a path, complete or not: steps in order, and adjacent steps connected."""
     given = transitions.transitions if isinstance(transitions, Trajectory) else transitions
     taken = integers(given, "transitions")
     if taken.size and (taken.min() < 0 or taken.max() >= sk.num_transitions):
@@ -86,16 +86,16 @@ def part_of_path(sk: Skeleton, transitions: Trajectory | ArrayLike) -> NDArray[n
     steps, states = np.searchsorted(sk.layer_pair_ptr, pairs, side="right"), sk.state_of_pair[pairs]
     ahead = np.diff(steps)
     if (ahead < 1).any() or ((ahead == 1) & (sk.successor[taken[:-1]] != states[1:])).any():
-        raise InputError("transitions", np.array2string(taken, threshold=6), "steps that follow on each other")
+        raise InputError("transitions", np.array2string(taken, threshold=6), "steps that lead from one to the next")
     return taken
 
 
 def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -> FloatArray:
-    """A stack of losses, each over transitions and within [0, 1], as every guarantee assumes; else an error."""
+    """Check a stack of losses: each over transitions and within [0, 1], as every guarantee assumes."""
     n = sk.num_transitions
     if losses.ndim not in (2, 3) or losses.shape[1] != n or losses.size == 0:
         raise InputError("loss", f"shape {losses.shape[1:]}", f"({n},) or ({n}, d)")
-    if not (losses.min() >= 0.0 and losses.max() <= 1.0):  # NaN is neither
+    if not (losses.min() >= 0.0 and losses.max() <= 1.0):  # written so that NaN fails too
         bad = np.argwhere(~((losses >= 0.0) & (losses <= 1.0)))[0]
         when = "" if first is None else f" of episode {first + bad[0]}"
         where = f"loss{when} at {sk.where_transition(int(bad[1]))}"
@@ -104,13 +104,13 @@ def checked_losses(sk: Skeleton, losses: FloatArray, first: int | None = None) -
 
 
 def whole_path(sk: Skeleton, trajectory: Trajectory) -> NDArray[np.int64]:
-    """The transitions of a trajectory, checked."""
+    """Check a trajectory and return its transitions."""
     taken: NDArray[np.int64] = _path(sk, trajectory).transitions[0]
     return taken
 
 
 def _path(sk: Skeleton, trajectory: Trajectory) -> Trajectory:
-    """The trajectory as a block of one; it must be one of the skeleton's, since kernels count along it."""
+    """Check that the trajectory fits the skeleton, since kernels index by it, and shape it as a block of one."""
     taken = integers(expect(Trajectory, trajectory, "trajectory").transitions, "trajectory.transitions")
     if taken.shape != (sk.num_steps,) or taken.min() < 0 or taken.max() >= sk.num_transitions:
         given = np.array2string(taken, threshold=6)
@@ -119,7 +119,7 @@ def _path(sk: Skeleton, trajectory: Trajectory) -> Trajectory:
     states = np.append(sk.state_of_pair[pairs], sk.num_states - 1)
     if states[0] != 0 or (sk.successor[taken] != states[1:]).any():
         raise InputError(
-            "trajectory", f"transitions {taken}", "steps that follow on each other, from the first state on"
+            "trajectory", f"transitions {taken}", "steps from the first state on, each leading to the next"
         )
     return Trajectory(states.reshape(1, -1), pairs.reshape(1, -1), taken.reshape(1, -1))
 
@@ -134,7 +134,7 @@ def _block(
     uniforms: FloatArray = _NONE,
     reaction: Reaction | None = None,
 ) -> Block:
-    """With memory for what the episodes cost, and for their evaluation."""
+    """Make a block, with memory for costs and evaluation."""
     count, n = len(losses), sk.num_transitions
     arrays = {
         "losses": np.ascontiguousarray(losses).reshape(count, n, -1), "uniforms": np.ascontiguousarray(uniforms),

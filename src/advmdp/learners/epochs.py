@@ -1,8 +1,8 @@
 """Epochs: the counters that a learner of unknown dynamics keeps.
 
 An epoch ends when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper
-(docs/errata.md, item 2); :mod:`advmdp.confidence.kernels.counting` counts and applies this rule.  A learner has epochs
-as a part, and says what a new one begins with.
+(docs/errata.md, item 2).  :mod:`advmdp.confidence.kernels.counting` counts and applies this rule.  The learner decides
+what happens at the start of a new epoch.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Epochs:
-    """The counters of a learner, saved and taken over with it."""
+    """The counters of a learner, saved and restored with it."""
 
     domains = COUNTERS
 
@@ -25,7 +25,7 @@ class Epochs:
         return {name: np.asarray(getattr(self.counts, name)) for name in COUNTERS}
 
     def restore(self, state: State) -> None:
-        """Take over counters that have been checked."""
+        """Replace the counters; the caller has checked them."""
         for name, array in self.arrays().items():
             array[...] = state[name]
         self.counts.epoch = int(state["epoch"])

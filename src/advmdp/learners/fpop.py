@@ -1,9 +1,9 @@
 """FPOP, Follow the Perturbed Optimistic Policy: Neu, Gyorgy & Szepesvari, "The adversarial stochastic shortest path
 problem with unknown transition probabilities" (AISTATS 2012).
 
-Knows the skeleton, sees the whole loss, handles the total loss.  Epochs and L1 sets as in UC-O-REPS.  At the start of
-epoch i it draws Y_i(x, a) ~ Exp(eta) once, and in each episode it plays the policy that is best for the losses so far
-less the perturbation, in the best world of the set, by extended backward induction:
+Knows the skeleton, sees the whole loss, handles the total loss.  Epochs and L1 sets are those of UC-O-REPS.  At the
+start of epoch i it draws Y_i(x, a) ~ Exp(eta).  In each episode, extended backward induction gives the best policy, in
+the best world of the set, for the losses so far minus the perturbation:
 
     (P_t, pi_t) = argmin over P in the set of epoch i(t), and pi, of  <q^{P, pi}, l_1 + ... + l_{t-1} - Y_{i(t)}>
 
@@ -12,9 +12,9 @@ Guarantee (Theorem 1 there, restated from memory): with eta = sqrt(log2(8T/|X||A
     E[R] <= L|X||A| log2(8T/|X||A|) (ln(|X||A|/L) + 1) / eta + eta (e - 1) L|X||A| T
             + (sqrt 2 + 1) L|X| sqrt(T|A| ln(T|X||A|/(delta L))) + L|X| sqrt(2 T ln(L/delta)) + 3 delta L T
 
-for losses that do not react to it; log2 is taken to be 1 in the shortest games.  The perturbation changes with the
-epoch, and so up to |X||A| log2(8T/|X||A|) times: this is where |X||A| comes from, in the place of a logarithm in
-UC-O-REPS.  Its policies are deterministic, and losses that react to the last one can be ruinous.
+for losses that do not react to it; in the shortest games, where log2 is below 1, it is replaced by 1.  The perturbation
+changes with the epoch, up to |X||A| log2(8T/|X||A|) times, which explains the factor |X||A| where UC-O-REPS has a
+logarithm.  The policies are deterministic, so losses that react to the last one can be ruinous.
 """
 
 from math import e, inf, log, log2, sqrt
@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 class Leader(NamedTuple):
-    """The losses so far, minus the perturbation, and the policy that is best for them."""
+    """The losses so far, minus the perturbation, and the best policy for them."""
 
     loss: FloatArray
     cost: FloatArray  # -Y, over pairs
@@ -66,15 +66,15 @@ class FPOP(CompiledLearner[Leader]):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     eta
-        The rate of the perturbations, whose mean is 1 / eta; "theory" is that of its paper.
+        The rate of the perturbations, whose mean is 1 / eta; "theory" is the value of its paper.
     delta
-        The probability that its confidence sets miss the truth.
+        The probability that its confidence sets miss P.
     confidence_scale
-        A factor on the radii. Below 1 the guarantee no longer applies.
+        A factor on the radii. Below 1 the guarantee does not apply.
     seed
-        Fixes the perturbations.
+        The seed of the perturbations.
 
     Examples
     --------
@@ -118,12 +118,12 @@ class FPOP(CompiledLearner[Leader]):
 
     @property
     def _changes(self) -> float:
-        """log2(8T/|X||A|), which times |X||A| is the most epochs there can be; one for the shortest games."""
+        """log2(8T/|X||A|), at least 1; times |X||A|, it bounds the number of epochs."""
         return max(1.0, log2(8.0 * self.horizon / (self.skeleton.num_states * self.skeleton.num_actions)))
 
     @property
     def _entropy(self) -> float:
-        """eta times the most that E max_q <q, Y> / L can be."""
+        """A bound on eta E max_q <q, Y> / L."""
         return bounds.entropy(self.skeleton) + 1.0
 
     @property
@@ -133,7 +133,7 @@ class FPOP(CompiledLearner[Leader]):
         return self.eta
 
     def _take_set(self) -> None:
-        """The set that the counters make."""
+        """Build the set from the counters."""
         sk = self.skeleton
         log_term = log(self.horizon * sk.num_states * sk.num_actions / self.delta)
         self._row_set = l1_set(sk, self._epochs.counts, log_term, self.confidence_scale, possible=False)
@@ -159,7 +159,7 @@ class FPOP(CompiledLearner[Leader]):
         self._take_set()
 
     def bound(self, episodes: int) -> float:
-        """Bound the expected regret, for the whole game; infinite with other parameters or lengths."""
+        """Bound the expected regret of the whole game; infinite with other parameters or lengths."""
         sk, T, delta = self.skeleton, episodes, self.delta
         L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.eta != "theory" or self.confidence_scale != 1.0 or self.horizon != T:

@@ -1,12 +1,12 @@
-"""Groups of transitions that are observed together: a path that takes one of a group sees the losses of all.
+"""Groups of transitions that are observed together: a path that takes one transition of a group sees all its losses.
 
 With U(g) the largest probability, over the confidence set, that a path of pi_t takes a transition of g,
 
-    l^_t(x, a, x') = l_t(x, a, x') / (U(g) + gamma)  in the groups that the path has seen, 0 elsewhere,
+    l^_t(x, a, x') = l_t(x, a, x') / (U(g) + gamma)  in the groups that the path has seen, 0 elsewhere.
 
-which is optimistic as long as the set holds P, as in UOB-REPS: E[l^_t] = l_t Pr[the path sees g] / (U(g) + gamma).  A
-group that no path can avoid is seen for certain, and there l^_t = l_t.  So groups of one pair each are UOB-REPS, if the
-loss of a pair does not depend on x'; and a single group is full information.
+As in UOB-REPS, this is optimistic while the set contains P: E[l^_t] = l_t Pr[the path sees g] / (U(g) + gamma).  Every
+path sees a group that no path avoids, so l^_t = l_t there.  With one pair in each group this is UOB-REPS, if the loss
+of a pair does not depend on x'; with a single group it is full information.
 """
 
 from collections.abc import Mapping
@@ -44,23 +44,23 @@ class Groups:
         self.certain: Ints = np.zeros(self.count, np.int64)
         self.certain[list(_unavoidable(sk, self.of))] = 1
         self.size = len(np.unique(step * self.count + self.of))
-        """Over all groups, how many transitions a path takes at the most: |X||A| for groups of one pair."""
+        """The number of groups in each layer, summed over the layers: the number of pairs for groups of one pair."""
 
     def shown(self, path: Ints, loss: ByName) -> FloatArray:
-        """The losses of the groups that a path has seen, NaN elsewhere."""
+        """The losses of the groups that a path sees, NaN elsewhere."""
         given = loss_from_names(self._skeleton, loss) if isinstance(loss, Mapping) else floats(loss, "loss")
         if given.shape != self.of.shape:
             raise InputError(
-                "loss", f"shape {given.shape}", f"{self.of.shape}, of which groups that were not seen are ignored"
+                "loss", f"shape {given.shape}", f"{self.of.shape}; groups that the path does not see are ignored"
             )
         seen = np.isin(self.of, self.of[path])
         if not ((given[seen] >= 0.0) & (given[seen] <= 1.0)).all():
-            raise InputError("loss", "of a group that the path has seen", "numbers from 0 to 1")
+            raise InputError("loss of a group that the path sees", "a value out of range", "numbers from 0 to 1")
         return np.where(seen, given, np.nan)
 
 
 def _unavoidable(sk: Skeleton, of: Ints) -> frozenset[int]:
-    """The groups that every path takes a transition of."""
+    """The groups that no path avoids."""
     groups, after = of.tolist(), sk.successor.tolist()
     unavoidable: list[frozenset[int]] = [frozenset()] * sk.num_states
     for x in range(sk.num_states - 2, -1, -1):

@@ -1,19 +1,19 @@
 """Lazy FPL, Lazy Follow the Perturbed Leader: Yu, Mannor & Shimkin, "Markov decision processes with arbitrary reward
 processes" (Mathematics of Operations Research 2009).
 
-Knows P, sees the whole loss, handles the total loss.  Time is cut into phases; the policy changes at the start of a
-phase only, to the one that is best in P for the losses so far less a fresh perturbation:
+Knows P, sees the whole loss, handles the total loss.  Time is divided into phases.  The policy changes only at the
+start of a phase, to the best one in P for the losses so far minus a fresh perturbation:
 
     pi_m = argmin over pi of <q^{P, pi}, l_1 + ... + l_{t_m - 1} - Y_m>,    Y_m(x, a) ~ Exp(eta_m)
 
-Here phase m has ceil(sqrt m) episodes, so that T of them have about T^{2/3} phases: it plans that much more rarely than
-others, and pays with a regret of order T^{2/3}.  It needs no horizon.
+Phase m has ceil(sqrt m) episodes, so T episodes have about T^{2/3} phases.  It plans only once per phase, and pays for
+that with a regret of order T^{2/3}.  It needs no horizon.
 
-Guarantee, for the model of this library (the original is about one endless run) and losses that do not react to it:
-let c_m be the sum of the losses of phase m, and tau_m its length.  The perturbed leader of phase m, had it seen c_m, is
-better than any fixed policy up to E max_q <q, Y> <= L (ln(|X||A|/L) + 1) / eta.  Seeing c_m changes the density of Y by
-exp(eta |c_m|_1) at most, with |c_m|_1 <= tau_m |X||A|, so not seeing it costs at most
-(e - 1) eta_m tau_m |X||A| <q, c_m> where eta_m tau_m |X||A| <= 1, and L tau_m always.  With
+Guarantee, for losses that do not react to it, in the model of this library (the original treats one endless run): let
+c_m be the sum of the losses of phase m, and tau_m its length.  If the perturbed leader of each phase saw its c_m, the
+regret would be at most E max_q <q, Y> <= L (ln(|X||A|/L) + 1) / eta.  Seeing c_m changes the density of Y by a
+factor of at most exp(eta |c_m|_1), with |c_m|_1 <= tau_m |X||A|.  So not seeing c_m costs at most
+(e - 1) eta_m tau_m |X||A| <q, c_m> if eta_m tau_m |X||A| <= 1, and never more than L tau_m.  With
 S_m = sum_{j <= m} tau_j^2 and eta_m = sqrt((ln(|X||A|/L) + 1) / ((e - 1)|X||A| S_m)),
 
     E[R] <= 3 L sqrt((e - 1)|X||A| (ln(|X||A|/L) + 1) S_M) + L (the episodes of phases with eta_m tau_m |X||A| > 1)
@@ -43,7 +43,7 @@ from advmdp.projection.kernels.memory import Bounds
 
 
 class Leader(NamedTuple):
-    """The losses so far, and the policy of this phase; which phase it is, how much of it is left, and S_m."""
+    """The losses so far, the policy of this phase, its number m, the episodes left in it, and S_m."""
 
     loss: FloatArray
     policy: FloatArray
@@ -51,7 +51,7 @@ class Leader(NamedTuple):
 
 
 def _is_phase(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """m, 1 to tau_m, and S_m; tau is j for the 2j - 1 phases up to j^2, which makes S_m a sum in closed form."""
+    """Check m, the episodes left (1 to tau_m), and S_m, in closed form: tau = j in the 2j - 1 phases up to j^2."""
     number, left, squares = map(int, state[name])
     tau = isqrt(number - 1) + 1
     j = tau - 1
@@ -59,7 +59,7 @@ def _is_phase(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
     return np.array([True, left <= tau, squares == before + tau**2 * (number - j**2)])
 
 
-PHASE = Domain("the number of a phase, how much of it is left, and S_m", 1, 2**62, _is_phase)
+PHASE = Domain("the number of a phase, the episodes left in it, and S_m", 1, 2**62, _is_phase)
 
 
 class LazyFPL(CompiledLearner[Leader]):
@@ -73,11 +73,11 @@ class LazyFPL(CompiledLearner[Leader]):
     mdp
         The world, with its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     scale
         A factor on the perturbations. The guarantee is for 1; 0.1 often learns faster.
     seed
-        Fixes the perturbations.
+        The seed of the perturbations.
 
     Examples
     --------
@@ -103,15 +103,15 @@ class LazyFPL(CompiledLearner[Leader]):
 
     @property
     def _entropy(self) -> float:
-        """eta times the most that E max_q <q, Y> / L can be."""
+        """A bound on eta E max_q <q, Y> / L."""
         return bounds.entropy(self.skeleton) + 1.0
 
     def _rate(self, squares: int) -> float:
-        """eta_m, where the squares of the lengths so far sum to S_m."""
+        """eta_m for S_m = ``squares``."""
         return sqrt(self._entropy / ((e - 1.0) * self.skeleton.num_states * self.skeleton.num_actions * squares))
 
     def _next_epoch(self, episodes: int) -> None:
-        """The next phase."""
+        """Begin the next phase."""
         sk, leader = self.skeleton, self._memory
         number = int(leader.phase[0]) + 1
         length = phase_length(number)
@@ -126,7 +126,7 @@ class LazyFPL(CompiledLearner[Leader]):
         return int(self._memory.phase[0])
 
     def bound(self, episodes: int) -> float:
-        """Bound the expected regret, at any time; infinite with another scale."""
+        """Bound the expected regret at any time; infinite with another scale."""
         if self.scale != 1.0:
             return inf
         L, pairs = self.skeleton.num_steps, self.skeleton.num_states * self.skeleton.num_actions

@@ -1,12 +1,12 @@
 """MDP-E: Even-Dar, Kakade & Mansour, "Online Markov decision processes" (Mathematics of Operations Research 2009).
 
-Knows P, sees the whole loss, handles the total loss.  In each state a Hedge over the actions, fed with the Q-values of
-the policy played under the loss of the episode:
+Knows P, sees the whole loss, handles the total loss.  Each state runs Hedge over its actions, on the Q-values of the
+policy played under the loss of the episode:
 
     pi_{t+1}(a|x) proportional to pi_t(a|x) exp(-eta Q_t(x, a)),   Q_t of (P, pi_t, l_t),   eta = sqrt(8 ln|A| / T) / L
 
-Guarantee, always: R <= L^2 sqrt(T ln|A| / 2).  Hedge on values in [0, L - k] costs a state at most
-ln|A| / eta + eta T (L - k)^2 / 8, and the regrets of the states of a layer are weighted with probabilities.
+Guarantee, for any losses: R <= L^2 sqrt(T ln|A| / 2).  The regret of Hedge on values in [0, L - k] is at most
+ln|A| / eta + eta T (L - k)^2 / 8 in a state, and the states of a layer are weighted by probabilities.
 """
 
 from math import inf, log, sqrt
@@ -31,9 +31,9 @@ class MDPE(Entropic):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     eta
-        The step size; "theory" is that of its guarantee.
+        The step size; "theory" is the value of its guarantee.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class MDPE(Entropic):
         return self.eta
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret, for the whole game; infinite with another eta or length."""
+        """Bound the regret of the whole game; infinite with another eta or length."""
         if self.eta != "theory" or episodes != self.horizon:
             return inf
         return self.skeleton.num_steps**2 * sqrt(episodes * log(max(2, self.skeleton.num_actions)) / 2.0)

@@ -1,25 +1,26 @@
 """MDP-EXP3: after Neu, Gyorgy, Szepesvari & Antos, "Online Markov decision processes under bandit feedback" (NIPS
 2010), for the loop-free model, and without their assumption that every policy visits every state.
 
-Knows P, sees the losses along its path, handles the total loss.  As in OSSP there are exponential weights mu_t in each
-state on estimated values; but exploration is of the states too.  q^E is the occupancy measure of a player who draws a
-state, goes there as surely as one can, and then chooses at random, and
+Knows P, sees the losses along its path, handles the total loss.  Like OSSP it keeps exponential weights mu_t in each
+state on estimated values, but it explores states too.  Let q^E be the occupancy measure of this player: draw a state
+uniformly, go there with the highest possible probability, and choose at random from there on.  Then
 
     q_t = (1 - gamma) q^{P, mu_t} + gamma q^E,    pi_t = pi^{q_t}
     l^_t(x, a) = l_t(x, a, x') / q_t(x, a)  on the pairs visited, 0 elsewhere
     Q^_t       = the values of (P, mu_t, l^_t)
     mu_{t+1}(a|x) proportional to exp(-eta sum_{s <= t} Q^_s(x, a))
 
-Guarantee, in expectation, of order T^{2/3} and without alpha.  Since q^E(y, b) >= max_pi q^pi(y) / (|X||A|), and no
-policy goes to x, takes a and then follows mu_t to y with more than max_pi q^pi(y), the second moments of the estimates
-sum, weighted as the performance difference lemma weighs them, to at most L^2 |X|^2 |A| / gamma:
+Guarantee, in expectation, of order T^{2/3} and without the alpha of OSSP.  We have q^E(y, b) >= max_pi q^pi(y) /
+(|X||A|).  Any policy that goes to x, takes a and then follows mu_t reaches y with probability at most max_pi q^pi(y).
+So the second moments of the estimates, weighted as in the performance difference lemma, sum to at most
+L^2 |X|^2 |A| / gamma:
 
     E[R] <= gamma L T + L ln|A| / eta + eta T L^2 |X|^2 |A| / (2 gamma)
 
 which is 3 (L^4 |X|^2 |A| ln|A| / 2)^{1/3} T^{2/3} for the theory's gamma = (L|X|^2|A| ln|A| / (2T))^{1/3} and
 eta = sqrt(2 gamma ln|A| / (T L|X|^2|A|)), if losses do not react to it.
 
-q^E takes one backward induction for each state, once.
+q^E is computed once, by one backward induction for each state.
 """
 
 from math import inf, log, sqrt
@@ -52,11 +53,11 @@ class MDPEXP3(Entropic):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     eta
-        The step size; "theory" is that of its guarantee.
+        The step size; "theory" is the value of its guarantee.
     gamma
-        The share of exploration; "theory" is that of its guarantee.
+        The share of exploration; "theory" is the value of its guarantee.
 
     Raises
     ------
@@ -104,7 +105,7 @@ class MDPEXP3(Entropic):
         return sk.num_steps, float(sk.num_states**2 * sk.num_actions), log(max(2, sk.num_actions))
 
     def _rates(self) -> tuple[float, float]:
-        """gamma and eta; the theory's gamma is at most one half, as short games would have it above one."""
+        """gamma and eta. The theory's gamma is capped at one half, since it would exceed one in short games."""
         L, spread, entropy = self._sizes
         T = self.horizon
         gamma = self.gamma
@@ -114,7 +115,7 @@ class MDPEXP3(Entropic):
         return gamma, eta
 
     def bound(self, episodes: int) -> float:
-        """Bound the expected regret, for the whole game; infinite with other parameters or lengths."""
+        """Bound the expected regret of the whole game; infinite with other parameters or lengths."""
         if self.eta != "theory" or self.gamma != "theory" or episodes != self.horizon:
             return inf
         (L, spread, entropy), T, gamma, eta = self._sizes, episodes, self._share, self._rate
@@ -122,7 +123,7 @@ class MDPEXP3(Entropic):
 
 
 def visiting(mdp: MDP) -> FloatArray:
-    """q^E over pairs: the mean over all states of going there as surely as one can, and at random from there on."""
+    """q^E over pairs: for each state, reach it with the highest probability, then choose at random; averaged."""
     sk = mdp.skeleton
     at_random, total = uniform_policy(sk), np.zeros(sk.num_pairs)
     for k in range(sk.num_steps):

@@ -1,13 +1,14 @@
-"""Online mirror descent over occupancy measures, with the relative entropy: what O-REPS and its kin share.
+"""Online mirror descent over occupancy measures with the relative entropy: the common part of O-REPS and its variants.
 
     z_t in the subdifferential of f(.; l_t) at q_t,  or an estimate of l_t from the losses along the path
     q_{t+1} = argmin over q in the set of  <q, z_t> eta + D(q || q_t)               [the projection, certified]
     pi_{t+1} = pi^{q_{t+1}}
 
-The learners differ in the set (rows in an L1 ball, in a box, or known) and in z_t.  Everything is in log domain.
+The learners differ in the set (rows in an L1 ball, in a box, or known) and in z_t.  All computation is in the log
+domain.
 
-Where no horizon is given, eta becomes eta_1 / sqrt(t) in episode t and what that takes away from earlier losses is
-handed back to q_1 (dual stabilisation, Fang et al. 2020; for one state it is Hedge with a falling step).
+Without a horizon, the step in episode t is eta_1 / sqrt(t).  A falling step lowers the weight of earlier losses, and
+q_1 gets the difference (dual stabilisation, Fang et al. 2020; in one state this is Hedge with a falling step).
 """
 
 from abc import abstractmethod
@@ -37,11 +38,11 @@ from advmdp.projection.projector import ITERATIONS, TOLERANCE, Projector
 
 Ints = NDArray[np.int64]
 SUBGRADIENT, IMPORTANCE, UPPER, GROUPED = 0, 1, 2, 3
-"""Where z_t comes from: the whole loss; the path's losses over q_t(x, a); or over u_t(x, a) + gamma; or groups'."""
+"""The source of z_t: the whole loss; the path's losses over q_t(x, a), or over u_t(x, a) + gamma; or the groups'."""
 
 
 class Belief(NamedTuple):
-    """What changes from episode to episode."""
+    """The arrays that change from episode to episode."""
 
     log_q: FloatArray
     q: FloatArray
@@ -52,12 +53,12 @@ class Belief(NamedTuple):
     new_seen: Ints  # m_i
     log_w: FloatArray  # scratch
     z: FloatArray  # scratch
-    chance: FloatArray  # scratch: what the losses along a path are divided by
+    chance: FloatArray  # scratch: the divisors of the losses along a path
     delays: FloatArray  # see :mod:`advmdp.learners.open_episodes`
 
 
 class Steps(NamedTuple):
-    """eta_t = eta or, any time, eta / sqrt(t); the fixed share, with the logarithms that it mixes; and whence z_t."""
+    """The step eta_t = eta, or eta / sqrt(t) if ``anytime``; the fixed share of the start; and the source of z_t."""
 
     eta: float
     anytime: bool
@@ -65,13 +66,13 @@ class Steps(NamedTuple):
     log_start: FloatArray
     source: int
     gamma: float
-    counting: bool  # whether visits are counted, in epochs
-    horizon: int  # 0 where there is none
-    groups: Groups | None = None  # that are observed together
+    counting: bool  # whether it counts visits, in epochs
+    horizon: int  # 0 if unknown
+    groups: Groups | None = None  # transitions observed together
 
 
 class MirrorDescent(ProjectedLearner[Belief]):
-    """Keeps q_t, and takes entropic steps within a set."""
+    """A learner that keeps q_t and takes entropic steps within a set."""
 
     kept: ClassVar = {"log_q": LOG_MEASURE, "q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
     remembered: ClassVar = {"q": MEASURE, "log_pairs": LOG_PAIRS, "policy": POLICY}
@@ -89,7 +90,7 @@ class MirrorDescent(ProjectedLearner[Belief]):
         share: float = 0.0,
         threads: int = 1,
     ) -> None:
-        """To be followed by :meth:`_begin`, when all parameters are there."""
+        """Subclasses call :meth:`_begin` next, when they have set their parameters."""
         super().__init__(told, criterion, feedback)
         self.horizon = None if horizon is None else horizon_of(horizon)
         self.eta = theory_or("eta", eta)
@@ -100,20 +101,20 @@ class MirrorDescent(ProjectedLearner[Belief]):
 
     @abstractmethod
     def _theory_eta(self, T: int) -> float:
-        """The step size of the theory for T episodes."""
+        """The theory's step size for T episodes."""
 
     @abstractmethod
     def _new_set(self) -> RowSet:
-        """The set of the epoch that begins."""
+        """The set of the new epoch."""
 
     def _log_start(self) -> FloatArray:
-        """The logarithms of what q_1 is the projection of."""
+        """The logarithms of the measure whose projection is q_1."""
         return uniform_logarithms(self.skeleton)
 
     def _begin(
         self, source: int = SUBGRADIENT, gamma: float = 0.0, counting: bool = True, groups: Groups | None = None
     ) -> None:
-        """q_1, and the first epoch."""
+        """Start the first epoch with q_1."""
         self._check_threads()
         sk = self.skeleton
         anytime = isinstance(self.eta, str) and self.horizon is None
@@ -134,7 +135,7 @@ class MirrorDescent(ProjectedLearner[Belief]):
 
     @property
     def log_q(self) -> FloatArray:
-        """ln q_t, which keeps its meaning where q_t underflows."""
+        """ln q_t, which stays accurate where q_t underflows."""
         return owned(self._memory.log_q)
 
     def _update_at_once(self, trajectory: Trajectory, loss: ByName) -> None:
@@ -150,6 +151,6 @@ class MirrorDescent(ProjectedLearner[Belief]):
         self._rule.within(self._projector.bounds(row_set))
 
     def _enter_set(self) -> None:
-        """Take the set that the counters make."""
+        """Build the set from the counters, and use it."""
         self._row_set = self._new_set()
         self._within(self._row_set)

@@ -1,8 +1,8 @@
 """O-REPS, Online Relative Entropy Policy Search: Zimin & Neu, "Online learning in episodic Markovian decision processes
 by relative entropy policy search" (NIPS 2013).
 
-Knows P.  It is UC-O-REPS with the set reduced to the true rows, Delta(P): with q_1 the occupancy measure of P of
-largest entropy over pairs,
+Knows P.  It is UC-O-REPS with the set reduced to the true rows, Delta(P).  q_1 is the occupancy measure of P with the
+largest entropy over pairs, and
 
     q_{t+1} = argmin over q in Delta(P) of  eta <q, z_t> + D(q || q_t)
 
@@ -10,10 +10,10 @@ sees      the whole loss: z_t in the subdifferential of f at q_t, eta = sqrt(ln(
           the losses along its path: z_t(x, a) = l_t(x, a, x') / q_t(x, a) on the pairs visited, 0 elsewhere,
           eta = sqrt(L ln(|X||A|/L) / (T|X||A|))
 criteria  any convex one if it sees the whole loss, else the total loss
-guarantee R <= 2 F L sqrt(T ln(|X||A|/L)) with the whole loss, always;
+guarantee R <= 2 F L sqrt(T ln(|X||A|/L)) with the whole loss, for any losses;
           E[R] <= 2 sqrt(L|X||A| T ln(|X||A|/L)) with the losses along the path, if these do not react to it
 
-The estimate stands for a pair and not for a transition: losses may depend on x', and given the pair, x' is the world's.
+The estimate is for a pair, not a transition: the loss may depend on x', but given the pair, the world chooses x'.
 """
 
 from math import inf
@@ -33,7 +33,7 @@ from advmdp.model.mdp import MDP
 class OREPS(MirrorDescent):
     """O-REPS: online mirror descent for known dynamics, with full information or bandit feedback.
 
-    With the whole loss it handles any convex criterion, with bandit feedback the total loss.
+    With full information it handles any convex criterion; with bandit feedback, the total loss.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class OREPS(MirrorDescent):
     horizon
         The number of episodes T. Without it the step size falls like 1 / sqrt(t).
     criterion
-        What it makes small; the total loss by default.
+        The criterion to minimise; the total loss by default.
     feedback
         "full", or "bandit" for the losses along the path only.
     eta
-        The step size; "theory" is that of its paper.
+        The step size; "theory" is the value of its paper.
     threads
-        How many threads share a projection; they change no result.
+        The number of threads that share a projection. The result does not depend on it.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class OREPS(MirrorDescent):
         return Point(self._transition)
 
     def _log_start(self) -> FloatArray:
-        """Uniform over the pairs of a layer, so that D(q || .) is, up to a constant, minus the entropy over pairs."""
+        """Uniform over the pairs of a layer: D(q || .) is then minus the entropy over pairs, up to a constant."""
         sk, P = self.skeleton, self._transition
         pairs = np.diff(sk.layer_pair_ptr)
         log_rows = np.log(P, where=P > 0.0, out=np.zeros_like(P))
@@ -100,9 +100,9 @@ class OREPS(MirrorDescent):
         return start
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret by the guarantee of its paper, for the whole game; infinite with another eta or length.
+        """Bound the regret of the whole game by the guarantee of its paper; infinite with another eta or length.
 
-        Late losses add to it with full information. With bandit feedback it is then infinite.
+        Late losses add to the bound with full information, and make it infinite with bandit feedback.
         """
         sk = self.skeleton
         L, pairs = sk.num_steps, sk.num_states * sk.num_actions

@@ -1,11 +1,11 @@
-"""Open episodes: those whose loss has not come, what a learner remembers of each, and what delays may cost it.
+"""Open episodes, whose loss has not arrived: what a learner stores of each, and a bound on the cost of delays.
 
-With o_k other episodes open when the k-th loss comes, D = sum_k o_k is the total delay, since an episode whose loss
-comes d losses late is counted d times.  The step falls as D grows, and docs/feedback.md proves that
+Let o_k be the number of other episodes open when the k-th loss arrives.  D = sum_k o_k is the total delay: an episode
+whose loss is d losses late is counted d times.  The step falls as D grows, and docs/feedback.md proves that
 
     R^ON  <=  2 F L sqrt((T + 2 D) e)  +  F L ((ln n + sqrt 2) G + E),        e as in Theorem 5.3, for which D = 0,
 
-where G = sum_k o_k (1 - eta_{k+1} / eta_k), and E counts the episodes that are open while the confidence set changes.
+where G = sum_k o_k (1 - eta_{k+1} / eta_k), and E sums, over the changes of the confidence set, the open episodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ from advmdp.learners.domains import STATUS, Domain, State, check_state
 from advmdp.model.skeleton import Skeleton
 
 NUMBERS, OF, SUMS = "open_episodes", "open_of", "delays"
-"""The names of the arrays of a state: open episodes, the row of each among what is remembered, and sums of delays."""
+"""The names of arrays in a state: the open episodes, the row of each in the stored arrays, and the sums of delays."""
 SET = ("set_first", "set_second")
-"""The two arrays that make a confidence set: a centre and radii, or lower and upper bounds."""
+"""The two arrays of a confidence set: centre and radii, or lower and upper bounds."""
 
 
 @dataclass(eq=False)
 class Played:
-    """What a learner remembers of an episode: arrays of its memory, and the set where z_t depends on it."""
+    """What a learner stores of an open episode: arrays of its memory, and the set if z_t depends on it."""
 
     arrays: State
     row_set: RowSet | None = None
@@ -47,34 +47,34 @@ class Played:
 
 
 class Delays(NamedTuple):
-    """What late losses have added up to, and how far they have brought the step down."""
+    """The accumulated delay of late losses, and how far it has lowered the step."""
 
     total: float
-    """D: for each loss that came, how many other episodes were open."""
+    """D: the number of other open episodes, summed over the losses that arrived."""
     falls: float
-    """G: the same sum, each number times the share by which the step fell."""
+    """G: the same sum, each term times the fraction by which the step fell."""
     step: float
-    """The step over its first; 1 without delay. It never rises. Any-time steps have D in the place of this."""
+    """The step divided by the first step; 1 without delay. It never rises. Anytime steps use D instead."""
     changes: float
-    """E: open episodes while a new epoch began, added up over epochs."""
+    """E: the number of open episodes when an epoch began, summed over epochs."""
 
 
 @dataclass
 class OpenEpisodes:
-    """The open episodes of a learner, by number; episodes that opened without a loss in between share their memory."""
+    """The open episodes of a learner, by number; those opened with no loss in between share their memory."""
 
     open: dict[int, Played] = field(default_factory=dict)
     dropped: int = 0
     behind: int = 0
-    """How many episodes had begun whose paths had not been counted, at the most, when another one began."""
+    """The largest number of begun but uncounted episodes when another episode began."""
     stale: bool = False
-    """Whether a new set awaits the next episode or the next loss."""
+    """Whether a new set applies from the next episode or the next loss on."""
     spent: bool = False
-    """Whether what the learner has is for an episode that has begun, and another would get something else."""
+    """Whether the current policy is only for the episode that has begun, so another episode needs a new one."""
     used: bool = False
-    """Whether anything but whole episodes, one after the other, has been learned from."""
+    """Whether the learner has been used in any way but by whole episodes in order."""
     sums: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0, 0.0]))
-    """D, G, the step over its first, and E."""
+    """D, G, the step divided by the first step, and E."""
 
     def __len__(self) -> int:
         return len(self.open)
@@ -83,7 +83,7 @@ class OpenEpisodes:
         return iter(self.open)
 
     def add(self, number: int, arrays: State, row_set: RowSet | None) -> None:
-        """Open an episode, and remember copies of what it is played with, once for equal ones in a row."""
+        """Open an episode and store copies of its arrays, once for consecutive episodes with equal arrays."""
         last = next(reversed(self.open.values()), None)
         played = Played(arrays, row_set)
         if last is None or not last.equals(played):
@@ -92,14 +92,14 @@ class OpenEpisodes:
 
     @property
     def in_order(self) -> bool:
-        """Whether every loss has come before the next episode began."""
+        """Whether every loss arrived before the next episode began."""
         return not (self.open or self.dropped or self.behind or self.sums[0] or self.sums[3])
 
     def cost(self, sk: Skeleton, T: int, F: float, entropy: float, width: int) -> float:
-        """What delays add to a bound of 2 F L sqrt(T e), e the ``entropy``; ``width`` is n at the top of this file.
+        """What delays add to the bound 2 F L sqrt(T e); ``entropy`` is e, ``width`` is n of the module's docstring.
 
-        An episode whose loss has not come may have cost F L more than any other policy. The bound supposes that paths
-        are counted before the next episode begins.
+        An episode whose loss has not arrived may cost F L more than any other policy. The bound assumes that each path
+        is counted before the next episode begins.
         """
         D, G, _, E = self.sums.tolist()
         grown = 2.0 * sqrt(entropy) * (sqrt(T + 2.0 * D) - sqrt(T))
@@ -107,15 +107,15 @@ class OpenEpisodes:
         return F * sk.num_steps * (grown + (log(width) + sqrt(2.0)) * G + E + unknown) if not self.behind else inf
 
     def find(self, number: int) -> Played:
-        """What is remembered of an open episode."""
+        """What is stored of an open episode."""
         try:
             return self.open[number]
         except (KeyError, TypeError):
             which = ", ".join(map(str, list(self.open)[:10])) + (", ..." if len(self) > 10 else "")
-            raise InputError("episode", f"{number!r}", f"one that is open: {which or 'there is none'}") from None
+            raise InputError("episode", f"{number!r}", f"an open episode: {which or 'there is none'}") from None
 
     def state(self) -> State:
-        """As arrays; none if losses have never come late."""
+        """As arrays; none if losses never arrived late."""
         if not self.used:
             return {}
         rows = list({id(played): played for played in self.open.values()}.values())
@@ -139,7 +139,7 @@ class OpenEpisodes:
         domains: Mapping[str, Domain],
         sets: type[RowSet] | None,
     ) -> None:
-        """Take over what :meth:`state` gave, checked; ``sets`` is the kind of set that is remembered, if any is."""
+        """Check and take over a result of :meth:`state`; ``sets`` is the class of the stored sets, if any."""
         fresh = OpenEpisodes()
         if SUMS in state:
             numbers, of = _checked(owner, fresh, state)
@@ -151,7 +151,7 @@ class OpenEpisodes:
 
 
 def _checked(owner: str, fresh: OpenEpisodes, state: State) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of the episodes and their rows, and the rest of the state in its place."""
+    """Check the state and copy it into ``fresh``, except the rows; return the episodes' numbers and rows."""
     like = {SUMS: fresh.sums, STATUS: np.zeros(4, np.int64)}
     for name, array in like.items():
         check_like(array, state[name], f"state of {owner}, {name}")
@@ -159,7 +159,7 @@ def _checked(owner: str, fresh: OpenEpisodes, state: State) -> tuple[NDArray[np.
     if not ((sums >= 0.0).all() and (sums <= MOST).all() and 0.0 < sums[2] <= 1.0):
         raise InputError(f"state of {owner}, {SUMS}", f"{sums}", "four sums of delays, the third above 0 and at most 1")
     if not (0 <= dropped <= MOST and 0 <= behind <= MOST and stale in (0, 1) and spent in (0, 1)):
-        raise InputError(f"state of {owner}, {STATUS}", f"{state[STATUS]}", "two counts, and two of 0 and 1")
+        raise InputError(f"state of {owner}, {STATUS}", f"{state[STATUS]}", "two counts and two flags, 0 or 1")
     numbers, of = state[NUMBERS], state[OF]
     fits = numbers.dtype == of.dtype == np.int64 and numbers.ndim == 1 and numbers.shape == of.shape
     rising = fits and (numbers[:1] >= 0).all() and (np.diff(numbers) > 0).all()
@@ -179,15 +179,15 @@ def _row(
     domains: Mapping[str, Domain],
     sets: type[RowSet] | None,
 ) -> Played:
-    """What is remembered in a row."""
+    """What is stored in a row."""
     try:
         arrays = {name: state[f"open_{name}"][place].copy() for name in like}
         second = {name: state[f"open_{name}"][place] for name in (SET if sets is not None else ())}
     except (KeyError, IndexError) as error:
-        raise InputError(f"state of {owner}", f"nothing to remember of an open episode ({error})", "its row") from None
+        raise InputError(f"state of {owner}", f"no row for an open episode ({error})", "its row") from None
     check_state(f"{owner}, an open episode", sk, domains, like, arrays)
     if sets is None:
         return Played(arrays)
     made = sets(*second.values())
-    made.bounds(sk)  # says so if it is not one
+    made.bounds(sk)  # raises if the set is invalid
     return Played(arrays, made)

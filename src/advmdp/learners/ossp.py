@@ -7,14 +7,15 @@ Knows P, sees the losses along its path, handles the total loss.  With q_t(x) th
     Q^_t       = the values of (P, pi_t, l^_t), by backward induction
     w_{t+1}(a|x) proportional to exp(-eta sum_{s <= t} Q^_s(x, a)),    pi_{t+1} = (1 - gamma) w_{t+1} + gamma / |A(x)|
 
-Guarantee, in expectation, with alpha the least probability with which any policy visits any state.  In the paper it is
-of order L^2 sqrt(T |A| ln|A|) / alpha.  For losses (the paper has rewards, and needs gamma > 0 for that) one gets by
-with gamma = 0 and sqrt(alpha): E[sum_a pi(a|x) Q^(x, a)^2] <= (L - k)^2 |A| / q_t(x), since at each step j >= k the
-estimates of its pairs weigh at most |A| / q_t(x) together; so with C = |A| L (L + 1)(2L + 1) / (12 alpha),
+Guarantee, in expectation, with alpha the least probability with which any policy visits any state.  The paper's is of
+order L^2 sqrt(T |A| ln|A|) / alpha.  The paper has rewards, and needs gamma > 0 for them.  For losses, gamma = 0 and
+sqrt(alpha) suffice: E[sum_a pi(a|x) Q^(x, a)^2] <= (L - k)^2 |A| / q_t(x), since at each step j >= k the estimates of
+its pairs together weigh at most |A| / q_t(x).  So with C = |A| L (L + 1)(2L + 1) / (12 alpha),
 
-    E[R] <= L ln|A| / eta + eta T C + gamma T L (L + 1) / 2  =  2 sqrt(L ln|A| T C)   for eta = sqrt(L ln|A| / (T C))
+    E[R] <= L ln|A| / eta + eta T C + gamma T L (L + 1) / 2
 
-Where some policy misses some state alpha is 0, and there is no guarantee; eta is then that of alpha = 1 / |X|.
+which is 2 sqrt(L ln|A| T C) for eta = sqrt(L ln|A| / (T C)) and gamma = 0.  If some policy misses some state, alpha is
+0 and there is no guarantee; eta is then the value for alpha = 1 / |X|.
 """
 
 from functools import cached_property
@@ -45,9 +46,9 @@ class OSSP(Entropic):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     eta
-        The step size; "theory" is that of its guarantee.
+        The step size; "theory" is the value of its guarantee.
     gamma
         The share of actions taken at random.
 
@@ -95,7 +96,7 @@ class OSSP(Entropic):
         return sk.num_actions * L * (L + 1) * (2 * L + 1) / (12.0 * alpha)
 
     def bound(self, episodes: int) -> float:
-        """Bound the expected regret, for the whole game; infinite with another eta or length, or if alpha is 0."""
+        """Bound the expected regret of the whole game; infinite with another eta or length, or if alpha is 0."""
         if self.eta != "theory" or episodes != self.horizon or self.alpha == 0.0:
             return inf
         L = self.skeleton.num_steps
@@ -104,7 +105,7 @@ class OSSP(Entropic):
 
 
 def least_visits(mdp: MDP) -> FloatArray:
-    """min over pi of Pr[x | P, pi], for every state: backward induction with a loss of one for entering it."""
+    """min over pi of Pr[x | P, pi] for every state, by backward induction with a loss of one for entering it."""
     successor = mdp.skeleton.successor
     rest = [best_response(mdp, (successor == x).astype(np.float64))[1] for x in range(1, mdp.skeleton.num_states)]
     return np.array([1.0, *rest])

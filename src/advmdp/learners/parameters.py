@@ -1,7 +1,7 @@
-"""The parameters of learners: their names, read off the constructor, and checks of their values.
+"""The parameters of learners: their names, from the constructor's signature, and checks of their values.
 
-A parameter is an argument of the constructor that is kept as an attribute of the same name.  What a learner is told
-(its skeleton or MDP), its criterion, and ``threads``, which changes no result, are no parameters.
+A parameter is a constructor argument that is stored as an attribute of the same name.  The skeleton or MDP, the
+criterion, and ``threads``, which changes no result, do not count as parameters.
 """
 
 from collections.abc import Callable
@@ -18,30 +18,30 @@ NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 @cache
 def parameter_names(make: Callable[..., object]) -> tuple[str, ...]:
-    """The names of the parameters of a class of learners, in the order of its constructor."""
+    """The parameter names of a class of learners, in the order of its constructor."""
     takes = list(signature(make).parameters.values())[1:]
     return tuple(one.name for one in takes if one.kind in NAMED and one.name not in NOT_PARAMETERS)
 
 
 def horizon_of(value: int) -> int:
-    """``value`` as a number of episodes that floating point can hold."""
+    """Check a number of episodes: at least 1 and below 2^63."""
     return whole("horizon", value if not isinstance(value, int) or value < 2**63 else -1, 1)
 
 
 def between(name: str, value: float, most: float = inf) -> float:
-    """``value``, a number above 0 and below ``most``."""
+    """Check that ``value`` is a number above 0 and below ``most``."""
     if not is_number(value) or not 0.0 < value < most:
         raise InputError(name, f"{value!r}", f"a number above 0 and below {most:g}")
     return float(value)
 
 
 def theory_or(name: str, value: float | str) -> float | str:
-    """``value``, a number above 0, or "theory"."""
+    """Check that ``value`` is "theory" or a number above 0."""
     return "theory" if isinstance(value, str) and value == "theory" else between(name, value)  # type: ignore[arg-type]
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """``value``, one of the choices."""
+    """Check that ``value`` is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(name, f"{value!r}", f"one of {', '.join(choices)}")
     return value

@@ -1,7 +1,7 @@
-"""Perturbations for followers of the perturbed leader: Y(x, a) ~ Exp(eta), independent for all pairs.
+"""Perturbations for following the perturbed leader: Y(x, a) ~ Exp(eta), independent for all pairs.
 
-They are drawn from the stream of the learner's seed, a row of the stream for each draw, so that the m-th draw is the
-same whenever it is asked for.  Mean 1 / eta, and the largest over n pairs is (ln n + 1) / eta or less on average.
+Each draw reads its own row of the stream of the learner's seed, so the m-th draw does not depend on the others.  The
+mean is 1 / eta, and the expected maximum over n pairs is at most (ln n + 1) / eta.
 """
 
 import numpy as np
@@ -11,6 +11,6 @@ from advmdp.core.streams import stream_key, uniforms
 
 
 def perturbation(seed: int, learner: str, number: int, pairs: int, eta: float) -> FloatArray:
-    """The draw with this number, over pairs."""
+    """The draw with the given number, over pairs."""
     drawn: FloatArray = uniforms(stream_key(seed, "learner", learner), number, 1, pairs)[0]
     return -np.log1p(-drawn) / eta

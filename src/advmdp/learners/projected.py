@@ -1,6 +1,6 @@
-"""Learners that project: what mirror descent and SelfTuning share.
+"""Learners that project: the common part of mirror descent and SelfTuning.
 
-Both keep a q_t inside the set of the epoch, take a subgradient z_t of f(.; l_t) at it, and let a rule do the rest.
+Both keep q_t inside the set of the epoch and take a subgradient z_t of f(.; l_t) at q_t.  A rule does the rest.
 """
 
 from abc import abstractmethod
@@ -45,7 +45,7 @@ from advmdp.projection.status import Status
 
 
 class MemoryWithMeasure(Memory, Protocol):
-    """Arrays with q_t among them."""
+    """Arrays that include q_t."""
 
     @property
     def q(self) -> FloatArray: ...
@@ -55,18 +55,18 @@ M = TypeVar("M", bound=MemoryWithMeasure)
 
 
 class ProjectedLearner(CompiledLearner[M]):
-    """Keeps q_t in the set of the epoch, for any convex criterion; losses may come late."""
+    """A learner that keeps q_t in the set of the epoch, for any convex criterion; losses may arrive late."""
 
     takes_late_losses = True
     remembered: ClassVar[Mapping[str, Domain]] = {"policy": POLICY, "q": MEASURE}
-    """The arrays of ``_memory`` that an episode is learned from, as they were when it began."""
+    """The arrays of ``_memory`` to store when an episode begins, since learning from its loss needs them."""
     counts_visits = True
     """Whether it estimates the dynamics, and so has epochs."""
     needs_set = False
-    """Whether it is also learned from the set of its epoch."""
+    """Whether learning from a late loss also needs the set in which the episode was played."""
     _open: OpenEpisodes
     _recent: Recent | None = None
-    """What it counts with, if the world drifts."""
+    """The recent counts, if the world drifts."""
     _epochs: Epochs
     _rule: Descent | Mixture
     _row_set: RowSet
@@ -74,11 +74,11 @@ class ProjectedLearner(CompiledLearner[M]):
 
     @abstractmethod
     def _enter_set(self) -> None:
-        """Take the set that the counters make."""
+        """Build the set from the counters, and use it."""
 
     @property
     def q(self) -> FloatArray:
-        """q_t, whose policy is played next."""
+        """The occupancy measure q_t, whose policy is played next."""
         return owned(self._memory.q)
 
     @property
@@ -96,7 +96,7 @@ class ProjectedLearner(CompiledLearner[M]):
 
     @property
     def delays(self) -> Delays:
-        """What late losses have added up to."""
+        """The accumulated delay of late losses."""
         return Delays(*self._open.sums.tolist())
 
     def policy_of(self, episode: int) -> FloatArray:
@@ -106,7 +106,7 @@ class ProjectedLearner(CompiledLearner[M]):
 
     @property
     def _begun(self) -> int:
-        """How many episodes have begun, and so the number of the next."""
+        """The number of episodes that have begun, which is also the number of the next one."""
         return self.episode + len(self._open) + self._open.dropped
 
     def begin(self) -> int:
@@ -143,7 +143,7 @@ class ProjectedLearner(CompiledLearner[M]):
         sk, counts = self.skeleton, self._epochs.counts
         given = integers(seen, "seen")
         if self._recent is not None:
-            raise InputError("take_counts", "counts without their episodes", "none, with a window or a discount")
+            raise InputError("take_counts", "a learner with a window or a discount", "a learner without them")
         if given.shape != counts.seen.shape or given.min() < 0 or given.max() > MOST // len(given):
             raise InputError("seen", f"{given}", f"{len(counts.seen)} counts, one for each transition")
         counts.seen[:], counts.new_seen[:], counts.new_visits[:] = given, 0, 0
@@ -154,10 +154,19 @@ class ProjectedLearner(CompiledLearner[M]):
             self._open.stale = True
 
     def update(self, trajectory: Trajectory, loss: ByName, episode: int | None = None) -> None:
-        """Learn from an episode: the way it took, and its loss (those along the way, for bandit learners).
+        """Learn from the path and the loss of an episode.
 
-        Without ``episode`` it began just now. An open one is counted and learned from, as :meth:`count` and
-        :meth:`learn` do; the result is the same to the bit if no other episode has been open meanwhile.
+        Without ``episode``, the episode began and ended just now. With the number of an open episode, this is
+        :meth:`count` followed by :meth:`learn`. Both give the same result bit for bit if no other episode was open.
+
+        Parameters
+        ----------
+        trajectory
+            The path of the episode.
+        loss
+            The whole loss; for bandit feedback, the losses along the path.
+        episode
+            The number of an open episode; by default a new one.
         """
         sk = self.skeleton
         if episode is None:
@@ -176,33 +185,33 @@ class ProjectedLearner(CompiledLearner[M]):
 
     def learn(self, loss: ByName, episode: int, trajectory: Trajectory | ArrayLike | None = None) -> None:
         if trajectory is None and self.feedback == "bandit":
-            raise InputError("trajectory", "None", "the path that the losses are along")
+            raise InputError("trajectory", "None", "the path along which the losses were seen")
         path = part_of_path(self.skeleton, np.empty(0, np.int64) if trajectory is None else trajectory)
         self._learn_late(episode, *self._late(loss, episode, path))
 
     def _late(self, loss: ByName, episode: int, path: NDArray[np.int64]) -> tuple[Block, FloatArray]:
-        """The late loss of an open episode as a block, checked, and the terms of its criterion."""
+        """Check the late loss of an open episode; return it as a block, with the terms of its criterion."""
         sk, played = self.skeleton, self._open.find(episode)
         if self.feedback == "bandit":
             never = pairs_along(sk, path)[self._never_taken(played, path)]
             if never.size:
                 given = f"{sk.where_pair(int(never[0]))}, which the policy never takes"
-                raise InputError("trajectory", given, "one of the episode's policy")
+                raise InputError("trajectory", given, "a path of the episode's policy")
             return late_block(sk, path, self._shown(path, loss), TOTAL), TOTAL
         given = checked_losses(sk, loss_vector(sk, loss)[None])[0]
         losses, terms = linear_if_python(self.criterion, sk, floats(played.arrays["q"], "q"), given)
         return late_block(sk, path, losses, terms), terms
 
     def _shown(self, path: NDArray[np.int64], loss: ByName) -> FloatArray:
-        """What a bandit learner is told, over all transitions, NaN where it is told nothing."""
+        """The losses that a bandit learner sees, as an array over all transitions, NaN elsewhere."""
         return losses_along(self.skeleton, path, loss)
 
     def _never_taken(self, played: Played, path: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which steps of a path the policy of the episode never takes, for learners that divide by its probability."""
+        """Which steps the episode's policy never takes; none for learners that do not divide by its probability."""
         return (played.arrays["policy"][pairs_along(self.skeleton, path)] <= 0.0) & self.weighs
 
     def _learn_late(self, episode: int, block: Block, terms: FloatArray) -> None:
-        """z_s at the q_s that was played; then the step from where the learner is now."""
+        """Compute z_s at the q_s that was played, then take the step from the current q."""
         self._check_threads()
         world, seen = Dynamics(self.skeleton), self._open
         self._rule.optimise(frozen(terms), self.skeleton.num_steps)
@@ -219,7 +228,7 @@ class ProjectedLearner(CompiledLearner[M]):
 
     @contextmanager
     def _as_played(self, played: Played) -> Iterator[None]:
-        """The memory, and the set where it matters, as they were when an episode began."""
+        """Restore the memory, and the set if it matters, as they were when an episode began."""
         now = {name: getattr(self._memory, name).copy() for name in played.arrays}
         other = None if played.row_set is self._row_set else played.row_set
         self._put(played.arrays, other)
@@ -235,7 +244,7 @@ class ProjectedLearner(CompiledLearner[M]):
             self._within(row_set)
 
     def _settle(self) -> None:
-        """Move q into the set of an epoch that began since it was made; or make one for another episode."""
+        """Move q into the set of a new epoch, or compute a new q if the current one is for an earlier episode."""
         if not (self._open.stale or self._open.spent):
             return
         self._rule.place(self._begun, self._begun, len(self._open), self._open.stale)
@@ -245,17 +254,17 @@ class ProjectedLearner(CompiledLearner[M]):
         self._moved()
 
     def _moved(self) -> None:
-        """Note that q changes: if it enters a new set, all open episodes were played in another."""
+        """Record that q changes: if it enters a new set, all open episodes were played in another set."""
         self._open.sums[3] += len(self._open) if self._open.stale else 0
         self._open.stale = self._open.spent = False
 
     @abstractmethod
     def _project_again(self) -> tuple[int, float]:
-        """Project onto the set of the epoch; the status and the gap."""
+        """Project onto the set of the epoch; return the status and the gap."""
 
     @abstractmethod
     def _within(self, row_set: RowSet) -> None:
-        """Have the rule work within this set."""
+        """Let the rule project onto this set."""
 
     def state(self) -> State:
         recent: State = {} if self._recent is None else dict(self._recent.state())
@@ -282,7 +291,7 @@ class ProjectedLearner(CompiledLearner[M]):
         self._optimise(world, block, terms)
 
     def _optimise(self, world: Dynamics, block: Block, terms: FloatArray) -> None:
-        """All episodes of a block, for the criterion with this table of terms."""
+        """Play all episodes of a block, for the criterion with this table of terms."""
         self._check_threads()
         self._rule.optimise(frozen(terms), self.skeleton.num_steps)
         self._rule.place(self._begun, self._begun + 1, len(self._open), self._open.stale)
@@ -296,7 +305,7 @@ class ProjectedLearner(CompiledLearner[M]):
         self._open.sums[3] += len(self._open)
 
     def _enter_epoch(self) -> None:
-        """The counters of the next epoch, and their set."""
+        """Start the counters of the next epoch, and build the set."""
         if self._recent is None:
             self._epochs.counts.next_epoch()
         else:
@@ -312,21 +321,21 @@ class ProjectedLearner(CompiledLearner[M]):
         self, name: str, horizon: int | None, delta: float, scale: float = 1.0, kinds: Kinds | None = None,
         possible: bool = False,
     ) -> RowSet:  # fmt: skip
-        """The confidence set of that name around what was counted."""
+        """The confidence set of that name, built from the counts."""
         counts = self._epochs.counts
         if self._recent is None:
             return confidence_set(name, self.skeleton, counts, horizon, delta, scale, kinds, possible)
         return self._recent.confidence_set(name, counts, horizon, delta, scale, kinds, possible)
 
     def _is_stationary(self, horizon: int | None) -> bool:
-        """Whether all that was counted counts alike for so long."""
+        """Whether all episodes up to the horizon have the same weight in the counts."""
         return self._recent is None or (
             self._recent.drift == 0.0 and self._recent.window is not None and horizon is not None
             and self._recent.window >= horizon
         )  # fmt: skip
 
     def _cost_of_delays(self, episodes: int, F: float) -> float:
-        """What late losses add to the bound of UC-O-REPS; it is proven for subgradients from 0 to F."""
+        """What late losses add to the bound of UC-O-REPS; proven for subgradients from 0 to F."""
         if self._open.in_order:
             return 0.0
         if self.criterion.terms is None:
@@ -344,7 +353,7 @@ class ProjectedLearner(CompiledLearner[M]):
 
 
 def failed_projection(status: int, episode: int) -> AdvMDPError:
-    """Why the projection after an episode was not solved."""
+    """The error for a projection that failed after an episode."""
     if status == Status.UNFIT:
         after = f"the logarithms of q and the losses after episode {episode}, for the next step"
         return InputError(after, Status.UNFIT.message, "a smaller eta, or smaller losses")
@@ -353,7 +362,7 @@ def failed_projection(status: int, episode: int) -> AdvMDPError:
 
 
 def uniform_logarithms(sk: Skeleton) -> FloatArray:
-    """The logarithms of the uniform measure on each layer, of which q_1 is the projection."""
+    """The logarithms of the measure that is uniform on each layer; its projection is q_1."""
     widths = np.diff(sk.layer_transition_ptr)
     return np.repeat(-np.log(widths), widths)
 
@@ -363,7 +372,7 @@ def linear_if_python(
 ) -> tuple[FloatArray, FloatArray]:
     """The loss and the table of terms for one update.
 
-    A criterion in Python gives its subgradient here; a linear criterion with that gradient does the rest.
+    For a criterion in Python, these are its subgradient and the linear criterion with that gradient.
     """
     if (terms := criterion.terms) is None:
         return criterion.subgradient(sk, q, loss), TOTAL

@@ -1,17 +1,17 @@
 """REGAL: Bartlett & Tewari, "REGAL: a regularization based algorithm for reinforcement learning in weakly communicating
 MDPs" (UAI 2009), with episodes: UCRL2 with a cap on the span of the value function.
 
-Knows, sees and assumes what UCRL2 does.  Whoever knows that the best values of the states of a layer differ by no more
-than H need not be as optimistic: in extended backward induction
+Knows, sees and assumes what UCRL2 does.  If the optimal values of the states of a layer differ by at most H, less
+optimism suffices.  Extended backward induction then sets
 
     V(x) = max(V(x), max over y in the layer of V(y) - H)
 
-which stays below the true best value wherever V did and H is right (V*(x) >= max_y V*(y) - H >= max_y V(y) - H), and
-only ever raises it.  The original searches all plausible worlds for those with that span, which no one can do; raising
-the values is the operator of Fruit et al. (2018).
+This only raises V.  If H is right and V was below the optimal value, it still is: V*(x) >= max_y V*(y) - H >=
+max_y V(y) - H.  The original searches for the plausible worlds with that span, which is intractable; raising the values
+is the operator of Fruit et al. (2018).
 
-Guarantee: that of UCRL2 with the range 1 + H of a step and what follows in the place of L, if H is right; whether it is
-the learner cannot know, and :meth:`REGAL.bound` takes it at its word.
+Guarantee, if H is right: that of UCRL2, with 1 + H, the range of a step and what follows, in place of L.  The learner
+cannot check H, and :meth:`REGAL.bound` relies on it.
 """
 
 from advmdp.core.arrays import expect, is_number
@@ -32,13 +32,13 @@ class REGAL(UCRL2):
     span
         The largest difference between the optimal values of two states of a layer.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     feedback
         "full", or "bandit" for the losses along the path only.
     delta
         The guarantee holds with probability 1 - delta.
     confidence_scale
-        A factor on radii and bonuses. Below 1 the guarantee no longer applies.
+        A factor on radii and bonuses. Below 1 the guarantee does not apply.
 
     Raises
     ------
@@ -65,6 +65,6 @@ class REGAL(UCRL2):
     ) -> None:
         most = expect(Skeleton, skeleton, "skeleton").num_steps
         if not is_number(span) or not 0.0 <= span <= most:
-            raise InputError("span", f"{span!r}", f"a number from 0 to {most}, the most that values can differ by")
+            raise InputError("span", f"{span!r}", f"a number from 0 to {most}, the largest possible span of the values")
         self.span = float(span)
         super().__init__(skeleton, criterion, feedback, delta, confidence_scale)

@@ -1,6 +1,6 @@
-"""The learners of this library by name, and the one way to make a learner: by name, from a file, or as a copy.
+"""The learners of this library by name, and how to make one: by name, from a file, or as a copy.
 
-A new learner is added to :data:`LEARNERS`; specs, ``advmdp list``, ``verify`` and the tests then know it.
+Add a new learner to :data:`LEARNERS`; specs, ``advmdp list``, ``verify`` and the tests then know it.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ def make_learner(
     told
         The world. If it is an MDP, a learner that does not know the dynamics gets the skeleton only.
     criterion
-        What it makes small; the total loss by default.
+        The criterion to minimise; the total loss by default.
     offered
         Parameters for learners that accept them; others ignore them. Useful for a horizon or a seed.
     **parameters
@@ -89,7 +89,7 @@ def make_learner(
 
 
 def clone(learner: Learner) -> Learner:
-    """Make a new learner with the same arguments, which has learned nothing.
+    """Make a new, untrained learner with the same arguments.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def load_learner(
     path
         The file.
     criterion
-        The criterion, if it is made of Python functions, which files do not hold.
+        The criterion, if it is made of Python functions, which files cannot hold.
     make
         The class of the learner, if it is not part of this library.
 
@@ -158,19 +158,19 @@ def load_learner(
         return make_again(kind, told, chosen, saved.parameters, saved.state, saved.episode)
     except AdvMDPError:
         raise
-    except Exception as error:  # whatever a constructor makes of parameters that are none
-        given = f"a learner with something missing or odd ({type(error).__name__}: {error})"
-        raise InputError(saved.where, given, "one as it was saved") from error
+    except Exception as error:  # a constructor may raise anything when given invalid parameters
+        given = f"a learner with missing or invalid parts ({type(error).__name__}: {error})"
+        raise InputError(saved.where, given, "an undamaged file") from error
 
 
 def _check_parameters(where: str, takes: tuple[str, ...], given: Mapping[str, Any]) -> None:
-    """Refuse parameters that the learner does not have, before anything is made with them."""
+    """Reject unknown parameters."""
     if strange := [name for name in given if name not in takes]:
         raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(takes)}")
 
 
 def taking_late_losses() -> str:
-    """The names of the learners with several open episodes at once."""
+    """The names of the learners that support late losses."""
     return ", ".join(name for name, kind in LEARNERS.items() if kind.takes_late_losses)
 
 
@@ -179,7 +179,7 @@ def fitting(
     knows: Literal["skeleton", "dynamics"] = "dynamics",
     optimises: Literal["any", "total"] = "total",
 ) -> str:
-    """The names of the learners that need no more than this feedback and knowledge, and optimise such a criterion."""
+    """The names of the learners that work with this feedback and knowledge, and support such a criterion."""
     names = []
     for name, kind in LEARNERS.items():
         enough = (kind.knows == "skeleton" or knows == "dynamics") and (feedback != "bandit" or "bandit" in kind.sees)

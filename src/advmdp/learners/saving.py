@@ -1,7 +1,7 @@
-"""The file of a learner: what it was told, its parameters, its criterion and its state.
+"""The file of a learner: its world, parameters, criterion and state.
 
-``about`` of the archive holds the name, the parameters and the criterion; the arrays are the skeleton, the dynamics of
-a learner that knows them, and the state.  :func:`advmdp.learners.registry.load_learner` makes the learner again.
+``about`` of the archive holds the name, the parameters and the criterion.  The arrays are the skeleton, the dynamics if
+the learner knows them, and the state.  :func:`advmdp.learners.registry.load_learner` rebuilds the learner.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ NAMES = ("state_names", "action_names")
 
 
 def write_learner(learner: "Learner", path: str | PathLike[str]) -> None:
-    """Write everything to a file, at once or not at all."""
+    """Write the learner to a file, completely or not at all."""
     sk = learner.skeleton
     arrays = {f"skeleton/{name}": getattr(sk, name) for name in SKELETON}
     arrays |= {} if learner.mdp is None else {"dynamics": learner.mdp.transition}
@@ -36,7 +36,7 @@ def write_learner(learner: "Learner", path: str | PathLike[str]) -> None:
 
 @dataclass(frozen=True)
 class SavedLearner:
-    """What a file holds, not yet a learner."""
+    """The contents of a file, from which a learner can be rebuilt."""
 
     where: str
     about: dict[str, Any]
@@ -67,11 +67,11 @@ class SavedLearner:
         return MDP(skeleton, self.arrays["dynamics"]) if "dynamics" in self.arrays else skeleton
 
     def criterion(self, given: Criterion | None, skeleton: Skeleton) -> Criterion:
-        """The criterion of the file, or the one that is handed over, which must be the same."""
+        """The criterion of the file, or the given one, which must be the same."""
         saved = self.about["criterion"]
         if saved is None and given is None:
-            what = "a criterion made of functions, which no file holds"
-            raise InputError(self.where, what, "criterion=, the same again")
+            what = "a criterion made of functions, which a file cannot hold"
+            raise InputError(self.where, what, "criterion=, with the same criterion as before")
         chosen = criterion_from(saved) if given is None else given
         probed = self.about.get("criterion_probe", chosen.probe(skeleton))  # files of version 1 have none
         if (self.about["criterion_shown"], probed) != (chosen.shown, chosen.probe(skeleton)):
@@ -88,5 +88,5 @@ class SavedLearner:
 
 
 def read_learner(path: str | PathLike[str]) -> SavedLearner:
-    """What :func:`write_learner` wrote."""
+    """Read a file of :func:`write_learner`."""
     return SavedLearner(f"{path}", *read_archive(path, KIND, VERSION))

@@ -1,26 +1,26 @@
-"""SelfTuning: several learners inside one confidence set, mixed while they play, so that nobody has to choose.
+"""SelfTuning: a mixture of learners inside one confidence set, with nothing to tune.
 
-The set of an epoch, Delta(M, i), is convex in q.  So experts whose q_{t,e} lie in it can be mixed, and with z_t in the
-subdifferential of f(.; l_t) at the mixture,
+The set of an epoch, Delta(M, i), is convex in q.  So a mixture of experts whose q_{t,e} lie in the set also lies in it.
+With z_t in the subdifferential of f(.; l_t) at the mixture,
 
     q_t = sum_e p_t(e) q_{t,e}  is in Delta(M, i(t)),
     sum_t f(q_t) - f(u)  <=  sum_t <q_t - q_{t,e}, z_t>  +  sum_t <q_{t,e} - u, z_t>         for every expert e.
-                             (what mixing costs)            (the regret of that expert)
+                             (the cost of mixing)           (the regret of that expert)
 
-The counts and the epochs are shared, and are those of the path that was taken; so what unknown dynamics cost is what
-they cost UC-O-REPS (Theorem 5.2).  It has the widest set; that of the others lies in it.  Weights p_t come from
-AdaHedge (de Rooij et al. 2014), which has no learning rate: what mixing costs is at most twice the sum of its
-mixability gaps, and that is known while playing (``mixing_cost``).
+The experts share counts and epochs, which come from the path taken, so the cost of unknown dynamics is that of
+UC-O-REPS (Theorem 5.2).  UC-O-REPS has the widest set, which contains the set of the others.  AdaHedge (de Rooij et al.
+2014) gives the weights p_t, without a learning rate.  The cost of mixing is at most twice the sum of its mixability
+gaps, which is known during play (``mixing_cost``).
 
-The experts.  One is UC-O-REPS with the theory's step; it carries the guarantee.  The others are soft responses
-project(q_1 exp(-eta s)) to the sum of all losses, to smoothed losses, to the last loss, and for each period to the mean
-loss and to the last loss at the coming phase.  Their steps have no units and need no horizon:
+One expert is UC-O-REPS with the theory's step, which carries the guarantee.  The others are soft responses
+project(q_1 exp(-eta s)) to the sum of all losses, to smoothed losses, to the last loss, and, for each period, to the
+mean loss and the last loss at the coming phase.  Their steps have no units and need no horizon:
 
     eta = a c L / sqrt(sum_s span_s^2)   for sums,   a c L / sqrt(mean of span_s^2)   for the others,
     c = sqrt(ln(|X|^2|A|/L^2)),   span_s = the sum over layers of max z_s - min z_s,
 
-where an episode whose span is above ten times the median of the last ones counts as ten medians, and a is one of a few
-paces.  docs/selftuning.md has the derivation.
+where a is one of a few paces, and spans are capped at ten times the median of the last ones.  docs/selftuning.md has
+the derivation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,26 +71,26 @@ PACES = {
     "smoothed": (DISCOUNTED, (10.0, 100.0)),
     "last": (LAST, (10.0, 100.0)),
 }
-"""The losses that an expert responds to, and the paces of those that do."""
+"""The kinds of losses that experts respond to, and the paces of these experts."""
 SEASONAL_PACES = {"mean": (MEAN, (100.0,)), "last": (AGO, (100.0,))}
 FOUND_PACES = (100.0,)
 HINT_PACE = 100.0
 FIRST = "UC-O-REPS"
 """The expert that carries the guarantee."""
 VALID = "chernoff"
-"""The set of the guarantee."""
+"""The confidence set of the guarantee."""
 SPANS = 25
-"""Episodes whose median span says what is usual."""
+"""The number of episodes in the median span."""
 LONGEST_PERIOD = 10_000
 MOST_LAGS = 512
 MOST_KEPT = 2**18
-"""Entries of the last losses that are kept, to find periods in them."""
+"""The most entries of past losses to keep for finding periods."""
 ROOM = 64
-"""Numbers between the arrays of a thread, as in :func:`advmdp.core.arrays.apart`."""
+"""Unused numbers between the arrays of a thread, as in :func:`advmdp.core.arrays.apart`."""
 
 
 class Expert(NamedTuple):
-    """What it is called, what it responds to, at which pace, and where that is among the arrays."""
+    """An expert's name, what it responds to, its pace, and its place in the arrays."""
 
     name: str
     kind: int
@@ -100,24 +100,24 @@ class Expert(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The arrays of the mixture: a row for each expert, each kind of loss, each phase of a period."""
+    """The arrays of the mixture, with a row for each expert, each kind of loss, or each phase of a period."""
 
     q: FloatArray
     policy: FloatArray
     measures: FloatArray  # (K, n): q_e
     policies: FloatArray  # (K, pairs)
-    betas: FloatArray  # (K, states): where projections begin
+    betas: FloatArray  # (K, states): warm starts of the projections
     sums: FloatArray  # (5, n): all losses, smoothed, the last, the forecast, the prediction by lag
     means: FloatArray  # (phases, n)
     ago: FloatArray  # (phases, n)
     rules: FloatArray  # (rules, pairs)
-    believed: FloatArray  # (K,): what each would have paid
+    believed: FloatArray  # (K,): the believed losses so far
     weights: FloatArray  # (K,)
-    account: FloatArray  # (3,): the mixability gaps, what the mixture would have paid, squared spans
+    account: FloatArray  # (3,): sums of the mixability gaps, the mixture's believed losses, the squared spans
     spans: FloatArray
     past: FloatArray  # (lags, n): the last losses
     numbers: NDArray[np.int64]  # (lags,): the episodes of these losses
-    errors: FloatArray  # (2, lags + 1): of the prediction by each lag, and how many these are
+    errors: FloatArray  # (2, lags + 1): the prediction errors of each lag, and their number
     awake: NDArray[np.int64]  # (K,)
     log_q: FloatArray  # of UC-O-REPS
     log_pairs: FloatArray
@@ -154,7 +154,7 @@ def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """Weights follow from what the experts would have paid, the mixability gaps, and who is awake."""
+    """Weights follow from the believed losses, the mixability gaps, and which experts are awake."""
     gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
     excess = believed - believed.min()
     with np.errstate(over="ignore"):
@@ -169,7 +169,7 @@ def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """The hint is the last of the pool, and never alone in it."""
+    """The hint is the last expert of the pool, and never the only one."""
     awake = state[name] > 0
     if len(awake) > 1:
         awake[-1] = True
@@ -178,10 +178,10 @@ def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _rows_flow)
 POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
-START = Domain("a number that projections can begin with", -LARGEST_SCORE, LARGEST_SCORE)
-RECORD = Domain("losses less the least of their layer, or sums of such", 0.0, LARGEST_SCORE)
+START = Domain("a warm start of a projection", -LARGEST_SCORE, LARGEST_SCORE)
+RECORD = Domain("losses minus the minimum of their layer, or sums of these", 0.0, LARGEST_SCORE)
 SQUARES = Domain("sums of such losses, or of their squares", 0.0, LARGEST_SCORE**3)
-MIXTURE = Domain("the occupancy measures of the experts, mixed by their weights", 0.0, 1.0 + SLACK, _is_mixture)
+MIXTURE = Domain("the mixture of the experts' occupancy measures", 0.0, 1.0 + SLACK, _is_mixture)
 WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
 PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
 FLAG = Domain("1, or 0 for a hint that was not given", 0, 1, _are_awake)
@@ -192,7 +192,7 @@ LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_o
 class SelfTuning(ProjectedLearner[Pool]):
     """A mixture of experts inside one confidence set, with nothing to tune.
 
-    AdaHedge weighs the experts: UC-O-REPS, and soft responses to all, smoothed, last, seasonal and periodic losses.
+    AdaHedge weighs the experts: UC-O-REPS, and soft responses to all, smoothed, last, and periodic losses.
 
     Parameters
     ----------
@@ -201,26 +201,26 @@ class SelfTuning(ProjectedLearner[Pool]):
     horizon
         The number of episodes, if it is known. Only the guarantee uses it.
     criterion
-        What it makes small; the total loss by default.
+        The criterion to minimise; the total loss by default.
     delta
         The guarantee holds with probability 1 - 2 delta.
     guarantee
-        True keeps UC-O-REPS in the confidence set "chernoff", which holds P, and the other experts inside it;
-        :meth:`Learner.bound` then holds. By default the set is "pointwise": it covers most rows of P, not all at once,
-        and learns faster, but no theorem applies.
+        True keeps UC-O-REPS in the valid confidence set "chernoff", and the other experts inside it;
+        :meth:`Learner.bound` then holds. By default the set is "pointwise": it covers most rows of P but not all at
+        once. It learns faster, but no theorem applies.
     periods
-        Periods after which the losses may repeat: 7 for the days of a week.
+        Numbers of episodes after which the losses may repeat: 7 for the days of a week.
     kinds
         A label for each pair. Estimates of pairs with the same label shrink towards each other.
     rules
-        Policies of your own, by name, such as what is done today. Each becomes an expert, so the mixture is never far
+        Your own policies by name, such as the one in use today. Each becomes an expert, so the mixture is never far
         behind it. :meth:`set_rule` changes one between episodes.
     experts
         The names of the experts to use; all by default.
     window, discount, drift
         For dynamics that change, as in :class:`UCOREPS`.
     threads
-        How many threads project the experts side by side; they change no result.
+        The number of threads that project experts in parallel. The result does not depend on it.
 
     Examples
     --------
@@ -293,7 +293,7 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     @property
     def weights(self) -> FloatArray:
-        """The share of each expert in the next episode."""
+        """The weight of each expert in the next episode."""
         return owned(self._memory.weights)
 
     def marked(self) -> dict[str, float]:
@@ -303,28 +303,28 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     @property
     def mixing_cost(self) -> float:
-        """AdaHedge's certificate: the mixture has believed to pay at most this much more than any expert."""
+        """AdaHedge's certificate: the believed loss of the mixture exceeds that of any expert by at most this."""
         return 2.0 * float(self._memory.account[0])
 
     @property
     def believed(self) -> FloatArray:
-        """What each expert has believed to pay so far, sum_t <q_{t,e}, z_t> less the least of every layer."""
+        """The believed loss of each expert so far: sum_t <q_{t,e}, z_t>, with the minimum of each layer subtracted."""
         return owned(self._memory.believed)
 
     @property
     def believed_by_mixture(self) -> float:
-        """The same of the mixture."""
+        """The believed loss of the mixture so far: sum_t <q_t, z_t>, with the minimum of each layer subtracted."""
         return float(self._memory.account[1])
 
     @property
     def summed(self) -> FloatArray:
-        """The sum of all subgradients z_t so far, less the least of every layer."""
+        """The sum of all subgradients z_t so far, with the minimum of each layer subtracted."""
         return owned(self._memory.sums[0])
 
     def hint(self, loss: ByName) -> None:
-        """Give a forecast of the next loss; one more expert responds to it.
+        """Give a forecast of the next loss, to which one expert responds.
 
-        The forecast counts in the next episode only. A useless one soon has no weight.
+        The forecast is for the next episode only. If forecasts are useless, their expert soon loses its weight.
 
         Parameters
         ----------
@@ -356,10 +356,10 @@ class SelfTuning(ProjectedLearner[Pool]):
         Raises
         ------
         InputError
-            If there is no such rule, or if it is not a policy.
+            If there is no such rule, or if ``policy`` is not a policy.
         """
         if name not in self.rules:
-            raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: rules= names them'}")
+            raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: pass rules= first'}")
         number = list(self.rules).index(name)
         self._memory.rules[number] = checked_policy(self.skeleton, policy)
         self._check(self._rule.take_rules(Dynamics(self.skeleton)))
@@ -386,13 +386,22 @@ class SelfTuning(ProjectedLearner[Pool]):
             numbers[:] = np.where(newest >= 0, newest, -1)
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 for UC-O-REPS, and what AdaHedge pays at most for mixing it with the others.
+        """Bound the regret: Theorem 5.1 for UC-O-REPS, plus AdaHedge's bound on the cost of mixing.
 
-        That is S sqrt(T ln K) + 2 S for K experts whose losses of an episode differ by at most S. For the criteria of
-        this library subgradients lie in [0, F], and S = F L; others may have them in [-F, F], and S = 2 F L.
-        docs/selftuning.md has the proof. If losses came late, ``mixing_cost``, which is known only afterwards, stands
-        in its place, and docs/feedback.md says what is added. Infinite without ``guarantee`` and ``horizon``, and for
-        other lengths.
+        The cost of mixing is at most S sqrt(T ln K) + 2 S for K experts whose losses differ by at most S in each
+        episode. For the criteria of this library, subgradients lie in [0, F] and S = F L. Other criteria may have
+        subgradients in [-F, F], and S = 2 F L. docs/selftuning.md has the proof. If losses arrived late,
+        ``mixing_cost``, known only afterwards, replaces this bound, and the bound of docs/feedback.md is added.
+
+        Parameters
+        ----------
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The bound. Infinite without ``guarantee`` or ``horizon``, and for lengths other than the horizon.
         """
         if not self.guarantee or episodes != self.horizon or FIRST not in self.experts:
             return inf
@@ -407,7 +416,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         return total + mixing
 
     def _make_pool(self) -> None:
-        """The arrays, each with room around it."""
+        """Allocate the arrays, with unused space around each."""
         sk, K = self.skeleton, len(self._experts)
         n, pairs, states, phases = sk.num_transitions, sk.num_pairs, sk.num_states, sum(self.periods)
         lags = _lags(sk) if any(expert.kind == FOUND for expert in self._experts) else 0
@@ -435,7 +444,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         )
 
     def _begin(self) -> None:
-        """The rule, the first epoch, and the measures for the first episode."""
+        """Make the rule, start the first epoch, and compute the measures for the first episode."""
         sk, pool = self.skeleton, self._memory
         layout = Layout(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, 1)
         workspaces = [Workspace(layout) for _ in range(self._threads)]
@@ -460,9 +469,9 @@ class SelfTuning(ProjectedLearner[Pool]):
         self._check(self._rule.begin(Dynamics(sk)))
 
     def _enter_set(self) -> None:
-        """Take the sets that the counters make: that of UC-O-REPS, in which the mixture is, and that of the others.
+        """Build from the counters the set of UC-O-REPS, which contains the mixture, and the set of the others.
 
-        UC-O-REPS may hope for more than the others, so that a pair which misled them is tried again where it matters.
+        UC-O-REPS is more optimistic than the others, so it retries a pair that misled them if that pair matters.
         """
         sk, counts = self.skeleton, self._epochs.counts
         if self._recent is not None and self._recent.ages:
@@ -490,12 +499,12 @@ class SelfTuning(ProjectedLearner[Pool]):
 
 
 def _lags(sk: Skeleton) -> int:
-    """How many of the last losses are kept, and so the longest period that can be found."""
+    """The number of past losses to keep, which is also the longest period that can be found."""
     return min(MOST_LAGS, MOST_KEPT // sk.num_transitions)
 
 
 def _all_experts(sk: Skeleton, periods: tuple[int, ...], rules: Mapping[str, object]) -> list[Expert]:
-    """UC-O-REPS, the responses to all, smoothed and last losses, those of each period, the rules, and the hint."""
+    """UC-O-REPS; the responses to all, smoothed and last losses; those of each period; the rules; the hint."""
     pool = [Expert(FIRST, DESCENT)]
     for name, (kind, paces) in PACES.items():
         pool += [Expert(f"{name} x{pace:g}", kind, pace) for pace in paces]
@@ -511,14 +520,14 @@ def _all_experts(sk: Skeleton, periods: tuple[int, ...], rules: Mapping[str, obj
 
 
 def _chosen(pool: list[Expert], names: Sequence[str] | None) -> list[Expert]:
-    """Those that are named, in the order of the pool."""
+    """The named experts, in the order of the pool."""
     if names is None:
         return pool
     known = [expert.name for expert in pool]
     if isinstance(names, str) or not names or any(name not in known for name in names):
         raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
     if set(names) == {"hint"}:
-        raise InputError("experts", "the hint alone", "one more, for episodes without a hint")
+        raise InputError("experts", "the hint alone", "another expert too, for episodes without a hint")
     return [expert for expert in pool if expert.name in names]
 
 

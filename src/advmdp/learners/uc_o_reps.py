@@ -10,9 +10,9 @@ Knows the skeleton, sees the whole loss after each episode, handles any convex c
 with Delta(M, i) the set of Section 4.1 around the estimates of epoch i, and eta = sqrt(ln(|X|^2|A|/L^2) / (F^2 T)).
 Guarantee (Theorem 5.1): regret at most 15 F L|X| sqrt(T |A| ln(T|X||A|/delta)), with probability 1 - 2 delta.
 
-Where the paper cannot be taken literally, docs/errata.md says what is done: the epoch test (item 2), the set of the
-epoch to be played (4), pairs without visits (5).  In a skeleton that is not dense, where the uniform measure is none of
-its occupancy measures, q_1 is the one closest to it.  What makes it work at real horizons is in its parameters.
+docs/errata.md describes where the code departs from the paper: the epoch test (item 2), the set of the next epoch (4),
+unvisited pairs (5).  If the skeleton is not dense, the uniform measure need not be an occupancy measure, and q_1 is its
+projection.  The parameters below make the algorithm work at realistic horizons.
 """
 
 from math import inf
@@ -39,36 +39,37 @@ class UCOREPS(MirrorDescent):
     skeleton
         The world without its probabilities.
     horizon
-        The number of episodes T. Without it the step size falls like 1 / sqrt(t), the radii hold at all times at
-        once, and the online part of the regret is of order sqrt(t) for every t.
+        The number of episodes T. Without it the step size falls like 1 / sqrt(t), the radii hold for all times
+        simultaneously, and the online part of the regret is of order sqrt(t) for every t.
     criterion
-        What it makes small; the total loss by default.
+        The criterion to minimise; the total loss by default.
     eta
-        The step size; "theory" is that of Theorem 5.1. A value ten times as large often learns faster.
+        The step size; "theory" is the value of Theorem 5.1. A value ten times as large often learns faster.
         :func:`advmdp.bounds.online` gives the bound for any value.
     delta
         The theorems hold with probability 1 - 2 delta.
     confidence
-        The confidence set. "l1" is the paper's. "weissman" and "chernoff" are tighter and as valid, so that the
-        theorems apply. "bernstein" bounds each probability on its own, with probability 1 - 4 delta. "pointwise" is
-        much tighter and usually works best, but no theorem applies.
+        The confidence set. "l1" is the paper's. "weissman" and "chernoff" are tighter and also valid, so the theorems
+        apply. "bernstein" bounds each probability separately, with probability 1 - 4 delta. "pointwise" is much
+        tighter and usually works best, but no theorem applies.
     confidence_scale
-        A factor on radii and widths. Below 1 the theorems no longer apply; for "l1", 0.1 to 0.3 usually works best.
+        A factor on radii and widths. Below 1 the theorems do not apply; for "l1", 0.1 to 0.3 usually works best.
     successors
-        "layer" is the paper's radius. "possible" counts only the successors that the skeleton allows: as valid, and
+        "layer" is the paper's radius. "possible" counts only the successors that the skeleton allows: also valid, and
         never worse.
     share
-        The fraction of q_1 that is mixed in before each projection, for losses whose best policy moves. About one
-        over the number of episodes between moves is right. It costs at most L T (ln(1 / (1 - share)) / eta + share F)
-        of regret.
+        The fraction of q_1 to mix in before each projection, for losses whose best policy changes. A good value is
+        one over the number of episodes between changes. The share adds at most
+        L T (ln(1 / (1 - share)) / eta + share F) to the regret.
     kinds
         A label for each pair, for "pointwise" only. Estimates of pairs with the same label shrink towards each other.
     window, discount, drift
         For dynamics that change: count the last ``window`` episodes only, or weigh an episode by ``discount`` to the
         power of its age. The radii allow every row to change by ``drift`` per episode, in L1 norm. No regret bound is
-        proven then.
+        proven for these.
     threads
-        How many threads share a projection. They help from about 400,000 transitions on and change no result.
+        The number of threads that share a projection. They help from about 400,000 transitions on. The result does
+        not depend on it.
 
     Examples
     --------
@@ -115,15 +116,24 @@ class UCOREPS(MirrorDescent):
         return bounds.eta(self.skeleton, T, self.criterion.lipschitz(self.skeleton))
 
     def _new_set(self) -> RowSet:
-        """Delta(M, i) for the epoch that begins."""
+        """Delta(M, i) for the new epoch."""
         return self._set_of(
             self.confidence, self.horizon, self.delta, self.confidence_scale, self._kinds, self.successors == "possible"
         )  # fmt: skip
 
     def bound(self, episodes: int) -> float:
-        """Theorem 5.1 as printed, and what late losses add; infinite with parameters for which it does not hold.
+        """Bound the regret: Theorem 5.1 as printed, plus what late losses add.
 
-        It is about the whole game: ``episodes`` must be the horizon, for which eta and the radii are made.
+        Parameters
+        ----------
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The bound. Infinite if the theorem does not cover the parameters, and for lengths other than the horizon,
+            since eta and the radii depend on the horizon.
         """
         sets = self.confidence in INSIDE_THE_PAPERS and self.confidence_scale == 1.0
         sets = sets and self._is_stationary(self.horizon)

@@ -2,17 +2,17 @@
 learning" (ICML 2017), with their first bonus (Chernoff-Hoeffding).
 
 Knows the skeleton, handles the total loss, and assumes that losses are independent draws from fixed distributions, like
-UCRL2.  After every episode it plans anew, by backward induction in the estimate Pbar of all visits so far,
+UCRL2.  After every episode it plans again, by backward induction in the estimate Pbar of all visits so far,
 
     Q(x, a) = max(0, l(x, a) + sum_{x'} Pbar(x'|x, a) V(x') - 7 L ln(5|X||A| L T / delta) / sqrt(N(x, a)))
 
-with V = min_a Q, and Q = 0 for pairs never visited.  l is the mean of all losses so far, if it sees the whole loss,
-else the mean of those seen at (x, a).
+with V = min_a Q, and Q = 0 for unvisited pairs.  l is the mean of all losses so far if it sees the whole loss, else the
+mean of the losses seen at (x, a).
 
-The original also never lets a Q get worse than it was, which is left out here: a mean loss may really rise.
+The original keeps the tightest Q so far.  This version does not, since the mean losses change.
 
-Guarantee (Theorem 1 there, the losses' means known, against the best policy for these), with probability 1 - delta:
-R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i = ln(5|X||A| L T / delta).
+Guarantee (Theorem 1 there, for known means of the losses, against the best policy for these means), with probability
+1 - delta: R <= 20 L i sqrt(|X||A| L T) + 250 L^2 |X|^2 |A| i^2 with i = ln(5|X||A| L T / delta).
 """
 
 from math import inf, log, sqrt
@@ -47,7 +47,7 @@ class Record(NamedTuple):
     loss: FloatArray
     paid: FloatArray
     policy: FloatArray
-    cost: FloatArray  # the mean loss of pairs, less the bonus; minus infinity where there was no visit
+    cost: FloatArray  # the mean loss of pairs minus the bonus; minus infinity without visits
     mean: FloatArray  # scratch: the mean loss of transitions
 
 
@@ -63,14 +63,14 @@ class UCBVI(CompiledLearner[Record]):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     feedback
         "full", or "bandit" for the losses along the path only.
     delta
         The guarantee holds with probability 1 - delta.
     confidence_scale
-        A factor on the bonus. Below 1 the guarantee no longer applies. With 1, nothing is learned for hundreds of
-        visits to a pair; 0.003 to 0.1 usually works best.
+        A factor on the bonus. Below 1 the guarantee does not apply. With 1, a pair needs hundreds of visits before
+        anything is learned; 0.003 to 0.1 usually works best.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class UCBVI(CompiledLearner[Record]):
             np.zeros(pairs, np.int64), np.zeros(n, np.int64), rows, np.zeros(n), np.zeros(pairs), np.empty(pairs),
             np.full(pairs, -inf), np.zeros(n),
         )  # fmt: skip
-        # The set is the estimate itself, which changes under the view.
+        # The set is the estimate itself: a view, so it follows the estimate.
         bounds, plan = Bounds(Point(rows).bounds(sk)._replace(low=frozen(rows))), make_plan(sk, self._memory.policy)
         bonus = self.confidence_scale * 7.0 * sk.num_steps * self._iota
         self._rule = Iterate(self._memory, bounds, plan, bonus, self.feedback == "full")
@@ -118,7 +118,7 @@ class UCBVI(CompiledLearner[Record]):
         return log(5.0 * sk.num_states * sk.num_actions * sk.num_steps * self.horizon / self.delta)
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret, up to the horizon; infinite after it, or with another scale."""
+        """Bound the regret up to the horizon; infinite after it, or with another scale."""
         sk = self.skeleton
         L, X, A = sk.num_steps, sk.num_states, sk.num_actions
         if self.confidence_scale != 1.0 or episodes > self.horizon:

@@ -1,22 +1,21 @@
 """UCRL2: Jaksch, Ortner & Auer, "Near-optimal regret bounds for reinforcement learning" (JMLR 2010), with episodes.
 
 Knows the skeleton, handles the total loss, and assumes that losses are independent draws from fixed distributions.
-Where they are not it has no guarantee, and losses that react to it, or switch, can make its regret grow with T.  In
-epoch i, which begins at step t = L (episodes so far) + 1, it plays the best policy in the best plausible world,
+For other losses it has no guarantee, and losses that react or switch can make its regret linear in T.  In epoch i,
+which begins at step t = L (episodes so far) + 1, it plays the best policy in the best plausible world,
 
     || P(.|x, a) - Pbar_i(.|x, a) ||_1 <= sqrt(14 |X_{k+1}| ln(2|A| t / delta) / max(1, N_i(x, a)))
 
 by extended backward induction on
 
-    the mean of all losses so far, if it sees the whole loss; or
-    the mean of the losses seen at (x, a), less sqrt(7 ln(2|X||A| t / delta) / (2 max(1, N_i(x, a)))), if it sees
-    those along its path
+    full:    the mean of all losses so far
+    bandit:  the mean of the losses seen at (x, a), minus sqrt(7 ln(2|X||A| t / delta) / (2 max(1, N_i(x, a))))
 
-with no value below 0, and keeps to it until some pair has been visited as often in the epoch as before it.
+with no value below 0.  It keeps this policy until some pair has been visited as often in the epoch as before it.
 
 Guarantee (Theorem 2 there): R <= 34 D|X| sqrt(|A| L T ln(L T / delta)) with probability 1 - delta, after the L T steps
-of T episodes, against the best policy for the mean losses; that in hindsight may be better by some L sqrt(T).  D
-bounds the differences of the values; here it is L.
+of T episodes, against the best policy for the mean losses.  The best policy in hindsight may be better by about
+L sqrt(T).  D bounds the differences of the values; here D = L.
 """
 
 from math import inf, log, sqrt
@@ -44,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 class Record(NamedTuple):
-    """The losses so far, of transitions or of the pairs visited, and the policy of this epoch."""
+    """The losses so far, over transitions or over the visited pairs, and the policy of this epoch."""
 
     loss: FloatArray
     paid: FloatArray
@@ -64,13 +63,13 @@ class UCRL2(CompiledLearner[Record]):
     skeleton
         The world without its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     feedback
         "full", or "bandit" for the losses along the path only.
     delta
         The guarantee holds with probability 1 - delta.
     confidence_scale
-        A factor on radii and bonuses. Below 1 the guarantee no longer applies; 0.1 to 0.3 usually works best.
+        A factor on radii and bonuses. Below 1 the guarantee does not apply; 0.1 to 0.3 usually works best.
 
     Examples
     --------
@@ -86,7 +85,7 @@ class UCRL2(CompiledLearner[Record]):
     kept: ClassVar = {"loss": LOSS, "paid": PAID, "policy": POLICY}
     _epochs: Epochs
     span = inf
-    """The most by which the values of a layer may differ (see :class:`advmdp.REGAL`)."""
+    """A bound on the differences between the values of a layer (see :class:`advmdp.REGAL`)."""
 
     def __init__(
         self,
@@ -118,7 +117,7 @@ class UCRL2(CompiledLearner[Record]):
         plan_optimistically(Dynamics(sk), bounds, loss, self._cost(t), 0.0, self.span, self._plan)
 
     def _cost(self, t: int) -> FloatArray:
-        """The optimistic loss of every pair, where the losses along the path are all that is seen."""
+        """The optimistic loss of every pair with bandit feedback; 0 with full feedback."""
         sk, visits = self.skeleton, np.maximum(1, self._epochs.counts.visits)
         if self.feedback == "full":
             return np.zeros(sk.num_pairs)
@@ -131,7 +130,7 @@ class UCRL2(CompiledLearner[Record]):
         self._begin_epoch(episodes)
 
     def bound(self, episodes: int) -> float:
-        """Bound the regret, at any time; infinite with another scale."""
+        """Bound the regret at any time; infinite with another scale."""
         sk = self.skeleton
         if self.confidence_scale != 1.0 or episodes < 1:
             return inf

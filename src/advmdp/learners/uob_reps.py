@@ -2,7 +2,7 @@
 decision processes with bandit feedback and unknown transition" (ICML 2020).
 
 Knows the skeleton, sees the losses along its path, handles the total loss: bandit feedback with unknown dynamics, which
-Rosenberg & Mansour (2019) leave open.  Epochs as in UC-O-REPS; the set of epoch i is a box,
+Rosenberg & Mansour (2019) leave open.  Epochs are those of UC-O-REPS.  The set of epoch i is a box,
 
     |P(x'|x, a) - Pbar_i(x'|x, a)| <= min{1, 2 sqrt(Pbar_i u / max(1, N_i - 1)) + 14 u / (3 max(1, N_i - 1))},
     u = ln(T|X||A|/delta)
@@ -12,11 +12,11 @@ and, with u_t(x, a) the largest probability of (x, a) under pi_t over that set,
     l^_t(x, a) = l_t(x, a, x') / (u_t(x, a) + gamma)  on the pairs visited, 0 elsewhere
     q_{t+1} = argmin over q in Delta(i(t+1)) of  eta <q, l^_t> + D(q || q_t)
 
-u_t is no less than the true probability of a visit as long as the set holds P, so that the estimate is optimistic:
-it is at most unbiased, and where little is known it is small.  eta = gamma = sqrt(L ln(L|X||A|/delta) / (T|X||A|)).
+While the set contains P, u_t is at least the true probability of a visit.  So the estimate is optimistic: it is biased
+downwards if at all, and small where little is known.  eta = gamma = sqrt(L ln(L|X||A|/delta) / (T|X||A|)).
 
 Guarantee: R = O(L|X| sqrt(|A| T ln(T|X||A|/delta))) with probability 1 - 9 delta.  The paper gives no constant;
-:meth:`UOBREPS.bound` has 1 in its place.
+:meth:`UOBREPS.bound` uses 1.
 """
 
 from math import inf
@@ -51,30 +51,30 @@ class UOBREPS(MirrorDescent):
     horizon
         The number of episodes T.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion it supports.
     eta
-        The step size; "theory" is that of its paper.
+        The step size; "theory" is the value of its paper.
     gamma
-        The bias of the loss estimates; "theory" is that of its paper.
+        The bias of the loss estimates; "theory" is the value of its paper.
     delta
         The guarantee holds with probability 1 - 9 delta.
     confidence
-        The confidence set: "bernstein" is that of its paper. The others are those of :class:`UCOREPS`; the guarantee
-        does not cover them.
+        The confidence set: "bernstein" is its paper's. The others are those of :class:`UCOREPS`; the guarantee does
+        not cover them.
     confidence_scale
-        A factor on widths and radii. Below 1 the guarantee no longer applies.
+        A factor on widths and radii. Below 1 the guarantee does not apply.
     kinds
         A label for each pair, for "pointwise" only.
     groups
         A label for each transition or for each pair, such as the router of a link. A path that takes a transition of a
         group sees the losses of the whole group. :meth:`update` and :meth:`learn` then take the losses of all
-        transitions, and ignore those that were not seen, which may be NaN. In the theory's step, the number of groups
-        in each layer, summed, replaces |X||A| if it is less than the number of pairs.
+        transitions and ignore the unseen ones, which may be NaN. In the theory's step, the number of groups in each
+        layer, summed over layers, replaces |X||A| if it is less than the number of pairs.
     window, discount, drift
         For dynamics that change, as in :class:`UCOREPS`. With ``drift`` or ``discount``, ``confidence`` must be "l1",
         "weissman" or "pointwise".
     threads
-        How many threads share a projection; they change no result.
+        The number of threads that share a projection. The result does not depend on it.
 
     Examples
     --------
@@ -154,9 +154,9 @@ class UOBREPS(MirrorDescent):
         CompiledLearner.play_block(self, Dynamics(self.skeleton), block)
 
     def bound(self, episodes: int) -> float:
-        """``L|X| sqrt(|A| T ln(T|X||A|/delta))``, for the whole game.
+        """Bound the regret of the whole game by ``L|X| sqrt(|A| T ln(T|X||A|/delta))``.
 
-        Infinite with other parameters or lengths, with groups, and if losses came late.
+        Infinite with other parameters or lengths, with groups, and if losses arrived late.
         """
         sk = self.skeleton
         theory = self.eta == "theory" and self.gamma == "theory"

@@ -1,4 +1,4 @@
-"""Compiled learners: what each does after an episode, and the one loop that plays them all."""
+"""Compiled rules: what each learner does after an episode, and the loop that plays them all."""
 
 from advmdp.core.processor import kernel_path
 

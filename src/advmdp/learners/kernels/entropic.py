@@ -2,7 +2,7 @@
 
     pi(a|x) proportional to exp(-eta S(x, a)),    S(x, a) = sum_t Q_t(x, a)
 
-The rules differ in the loss of which Q_t are the values, and in how they explore.
+The rules differ in the loss behind the values Q_t, and in how they explore.
 """
 
 import cython
@@ -23,7 +23,7 @@ from cython.cimports.libc.string import memcpy
 
 
 class Weights(Rule):
-    """What the rules share. ``experts`` are those of :mod:`advmdp.learners.entropic`."""
+    """The common part of the rules. ``experts`` are those of :mod:`advmdp.learners.entropic`."""
 
     def __init__(self, experts, eta):
         Rule.__init__(self, experts.policy)
@@ -36,7 +36,7 @@ class Weights(Rule):
 
 
 class Hedge(Weights):
-    """MDP-E: on the loss itself."""
+    """MDP-E: weights on the loss itself."""
 
     def learn(self, world, block, b):
         loss = loss_of(block, b)
@@ -48,7 +48,7 @@ class Hedge(Weights):
 
 
 class Explorer(Weights):
-    """OSSP: on an estimate of the loss, with a share gamma of actions at random."""
+    """OSSP: weights on an estimate of the loss, with a share gamma of random actions."""
 
     def __init__(self, experts, eta, gamma):
         Weights.__init__(self, experts, eta)
@@ -69,7 +69,7 @@ class Explorer(Weights):
 
 
 class Visitor(Weights):
-    """MDP-EXP3: on an estimate of the loss, mixed with the measure ``explored`` over pairs, which visits all states."""
+    """MDP-EXP3: weights on an estimate of the loss; ``explored``, over pairs, is mixed in and visits all states."""
 
     def __init__(self, experts, eta, gamma, explored):
         Weights.__init__(self, experts, eta)
@@ -85,12 +85,12 @@ class Visitor(Weights):
         return status
 
     def refresh(self, world: Dynamics) -> None:
-        """The policy and q_t over pairs from the weights."""
+        """Compute the policy, and q_t over pairs, from the weights."""
         mix(self, cython.address(world.view))
 
 
 def advance(self, world, policy):
-    """One step: Q of a policy under the loss (or its estimate) joins the scores, and the weights follow."""
+    """Add the Q of a policy under the loss (or its estimate) to the scores, and update the weights."""
     broken = evaluate(world, self.transition, self.loss, policy, self.values, self.pair_values)
     if broken.pair >= 0:
         self.broken = broken.pair
@@ -115,7 +115,7 @@ def soften(scores, first, last, eta, weights):
 
 
 def mix(self, world):
-    """pi_t, and q_t over pairs, of the weights mixed with exploration."""
+    """Compute pi_t, and q_t over pairs, from the weights mixed with exploration."""
     push_forward(world, self.transition, self.weights, self.mass, self.q)
     for x in range(world.states - 1):
         first, last, total = world.pair_ptr[x], world.pair_ptr[x + 1], 0.0

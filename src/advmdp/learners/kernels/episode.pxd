@@ -1,4 +1,4 @@
-# A compiled learner is a Rule: it has a policy, and says in `see` and `learn` what it does after an episode.
+# A compiled learner is a Rule: it has a policy; `see` and `learn` define what it does after an episode.
 
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
 from advmdp.criteria.kernels.terms cimport Terms
@@ -11,28 +11,28 @@ cdef enum:  # why a rule stops, beside the statuses of a projection, which are a
     BROKEN = -2  # at the pair `rule.broken`, a value is not finite
 
 cdef struct Episodes:
-    # Some episodes in a row: what they hold, and what they cost.
+    # Consecutive episodes: their losses, paths and costs.
     Index count
     Index steps
     Index transitions
     Index dimensions
-    bint given  # whether the trajectories are given, or drawn
-    bint late  # whether the loss comes late: the path has been counted, and others may have come since
+    bint given  # whether the trajectories are given rather than drawn
+    bint late  # whether the loss is late: the path has been counted, and other losses may have arrived since
     Reals losses  # (count, transitions, dimensions)
     Reals uniforms  # (count, 2 steps), for the trajectories
     Counters states  # (count, steps + 1)
     Counters pairs  # (count, steps)
     Counters taken  # (count, steps): the transitions
     Floats paid  # f(q^{P, pi_t}; l_t)
-    Floats believed  # f(q_t; l_t) of the learner's own q_t
+    Floats believed  # f(q_t; l_t) for the learner's own q_t
     Floats gap  # of the projection after the episode
     Floats total  # (transitions, dimensions): the running sum of the losses
     Floats q  # scratch: q^{P, pi_t}
     Floats mass  # scratch, over states
     Floats z  # scratch, over transitions
     Floats seen  # scratch: the losses along a path
-    Terms account  # of the criterion that is accounted for
-    const Answer *answer  # of an adversary that reacts; NULL for losses that are known in advance
+    Terms account  # of the criterion that costs are measured by
+    const Answer *answer  # of an adversary that reacts; NULL for losses known in advance
 
 cdef class Block:
     cdef Episodes view
@@ -42,12 +42,12 @@ cdef class Block:
 
 cdef class Rule:
     cdef const double[::1] policy  # for the next episode
-    cdef Index episode  # how many were learned from before the block
+    cdef Index episode  # the number of episodes learned from before the block
     cdef Index told  # the number of the block's first episode
     cdef Index coming  # the number of the episode that begins after it
-    cdef Index others  # how many other episodes are open meanwhile
-    cdef Index left  # episodes until the epoch ends at the latest; below zero, it goes on as long as it likes
-    cdef bint moved  # whether the set is another than the one that q_t was made in
+    cdef Index others  # the number of other open episodes
+    cdef Index left  # episodes until the epoch ends at the latest; below zero, no limit
+    cdef bint moved  # whether the set has changed since q_t was computed
     cdef readonly Index broken
     cdef bint see(self, const World *world, Episodes *block, Index b) noexcept nogil
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil

@@ -1,16 +1,16 @@
 """Episodes of Algorithm 1 in compiled code: one loop for every learner.
 
-A :class:`Block` holds what the adversary and the world have in store for some episodes, a row each, and takes down
-what every episode cost. A :class:`Rule` is what a learner does. In each episode the loop lets :func:`enter` draw the
-trajectory and account for the policy under the true P; then the rule sees the episode, and learns from it.
+A :class:`Block` holds the losses and random numbers of some episodes, one per row, and records what each episode cost.
+A :class:`Rule` is what a learner does. In each episode, :func:`enter` draws the trajectory and evaluates the policy
+under the true P; then the rule sees the episode and learns from it.
 
     see      look at the episode and count it; True ends the epoch, and Python prepares the next before `learn`
     learn    change the policy; anything but GOES_ON stops the loop
 
-An episode whose loss comes late has been counted before. Then :meth:`Rule.observe` sees it, with all that the learner
-remembers of it in place, and `learn` follows with things as they are now.
+An episode whose loss arrives late has been counted already. :meth:`Rule.observe` sees it with the arrays that the
+learner stored for it; `learn` then uses the current arrays.
 
-A learner that sees the losses along its path only takes them from :func:`reveal` and looks at no others.
+A bandit learner reads its losses only from :func:`reveal`.
 """
 
 import cython
@@ -25,7 +25,7 @@ from cython.cimports.libc.string import memset
 class Block:
     """The episodes of a block; :func:`advmdp.learners.episode.make_block` makes the arrays.
 
-    ``account`` is the table of the criterion that is accounted for. With ``reaction``, losses are its answers.
+    ``account`` is the table of the criterion that costs are measured by. With ``reaction``, it answers with the losses.
     """
 
     def __init__(self, arrays, account, reaction=None):
@@ -59,7 +59,7 @@ class Block:
 
 
 class Rule:
-    """What a learner does after an episode. As it stands it does nothing: its policy stays."""
+    """What a learner does after an episode. This base class does nothing: the policy stays the same."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -75,29 +75,29 @@ class Rule:
     def place(
         self, told: cython.Py_ssize_t, coming: cython.Py_ssize_t, others: cython.Py_ssize_t, moved: cython.bint
     ) -> None:
-        """Where a block stands among all episodes.
+        """Set the place of a block among all episodes.
 
-        ``told`` and ``coming`` are the numbers of its first episode and of the one that begins after it, ``others`` is
-        how many others are open, and ``moved`` says that the set has changed since the policy was made.
+        ``told`` is the number of its first episode, ``coming`` that of the episode which begins next, ``others`` the
+        number of other open episodes. ``moved`` means that the set has changed since the policy was computed.
         """
         self.told, self.coming, self.others, self.moved = told, coming, others, moved
 
     def end_after(self, episodes: cython.Py_ssize_t) -> None:
-        """End the epoch after so many episodes, if it has not ended before."""
+        """End the epoch after that number of episodes at the latest."""
         self.left = episodes
 
     def observe(self, world: Dynamics, block: Block) -> None:
-        """See the one episode of a block, whose path has been counted."""
+        """See the one episode of a block whose path has already been counted."""
         block.view.late = True
         place, episodes = cython.address(world.view), cython.address(block.view)
         with cython.nogil:
             self.see(place, episodes, 0)
 
     def play(self, world: Dynamics, block: Block, b: cython.Py_ssize_t, seen: cython.bint, episode: cython.Py_ssize_t):
-        """Play episodes b, b + 1, ... of the block; ``seen`` says that of b only `learn` is left.
+        """Play episodes b, b + 1, ... of the block; ``seen`` means that episode b only awaits its `learn`.
 
-        ``episode`` is how many episodes were learned from before the block. Returns the episode at which it stopped
-        and why: GOES_ON at the end of the block.
+        ``episode`` is the number of episodes learned from before the block. Returns the episode at which it stopped
+        and the reason: GOES_ON at the end of the block.
         """
         place, episodes = cython.address(world.view), cython.address(block.view)
         status: cython.int = GOES_ON
@@ -111,7 +111,7 @@ class Rule:
                     if over or self.left == 0:
                         status = NEW_EPOCH
                         break
-                self.moved |= seen and not episodes.late  # an epoch is over: the set is another
+                self.moved |= seen and not episodes.late  # a new epoch has a new set
                 seen = False
                 status = self.learn(place, episodes, b)
                 self.moved = False
@@ -122,7 +122,7 @@ class Rule:
 
 
 def enter(world, block, b, policy):
-    """Episode b: draw its trajectory, account for the policy, add up the losses; nothing if the episode is given."""
+    """Draw the trajectory of episode b, evaluate the policy, add up the losses; do nothing if the episode is given."""
     if block.given:
         return
     states, pairs = block.states + b * (block.steps + 1), block.pairs + b * block.steps
@@ -140,19 +140,19 @@ def enter(world, block, b, policy):
 
 
 def reveal(block, b):
-    """The losses along the path of episode b, one a step: all that a bandit learner is shown."""
+    """The losses along the path of episode b, one per step: all that a bandit learner sees."""
     taken, loss = taken_of(block, b), loss_of(block, b)
     for k in range(block.steps):
-        block.seen[k] = loss[taken[k] * block.dimensions] if taken[k] >= 0 else 0.0  # a path in part
+        block.seen[k] = loss[taken[k] * block.dimensions] if taken[k] >= 0 else 0.0  # -1 marks a missing step
     return block.seen
 
 
 def estimate(world, pairs, seen, chance, out):
-    """Importance weighting: l^ = l / d on the pairs of the path, 0 elsewhere, where ``chance[k]`` is d at step k.
+    """Estimate losses by importance weighting: l^ = l / d on the pairs of the path, 0 elsewhere; d is ``chance[k]``.
 
     With d = q_t(x, a), the probability of the visit, E[l^(x, a)] = sum_{x'} P(x'|x, a) l(x, a, x'): the estimate is
-    unbiased for what a pair costs, and so is <q, l^> for every q of the same dynamics. A larger d makes it smaller:
-    then it is biased downwards, and varies less.
+    unbiased for the loss of a pair, and so is <q, l^> for every q of the same dynamics. With a larger d the estimate is
+    biased downwards and varies less.
     """
     memset(out, 0, world.transitions * cython.sizeof(cython.double))
     for k in range(world.steps):

@@ -8,7 +8,7 @@ from advmdp.planning.kernels.optimism cimport Plan
 from advmdp.projection.kernels.memory cimport Bounds, Workspace
 from advmdp.projection.kernels.types cimport Outcome
 
-cdef enum:  # where z_t comes from
+cdef enum:  # the source of z_t
     SUBGRADIENT = 0  # the whole loss
     IMPORTANCE = 1  # the path's losses over q_t(x, a)
     UPPER = 2  # the same over u_t(x, a) + gamma
@@ -30,8 +30,8 @@ cdef class Descent(Rule):
     cdef Counters new_seen  # m_i
     cdef Floats log_w
     cdef Floats z
-    cdef Floats chance  # what the losses along a path are divided by
-    cdef Floats delays  # the sum of open episodes, what falls of the step cost, and the step over its first
+    cdef Floats chance  # the divisors of the losses along a path
+    cdef Floats delays  # D, G and the step over the first step; see advmdp.learners.open_episodes
     cdef Ints group_of  # for each transition
     cdef Ints group_ptr
     cdef Ints members  # the transitions of each group
@@ -39,7 +39,7 @@ cdef class Descent(Rule):
     cdef Ints certain  # whether no path avoids a group
     cdef Reals log_start
     cdef double eta
-    cdef double horizon  # 0 where there is none
+    cdef double horizon  # 0 if unknown
     cdef double share
     cdef double gamma
     cdef double tolerance

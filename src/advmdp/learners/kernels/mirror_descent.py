@@ -25,7 +25,7 @@ from cython.cimports.libc.string import memcpy, memset
 class Descent(Rule):
     """q_{t+1} = argmin over q in the set of eta <q, z_t> + D(q || q_t).
 
-    ``belief`` and ``steps`` are those of :mod:`advmdp.learners.mirror_descent`; ``plan`` is for upper occupancies.
+    ``belief`` and ``steps`` are those of :mod:`advmdp.learners.mirror_descent`; ``plan`` computes upper occupancies.
     """
 
     def __init__(self, belief, steps, plan: Plan, workspace: Workspace, tolerance, limit):
@@ -51,16 +51,16 @@ class Descent(Rule):
         self.bounds = bounds
 
     def optimise(self, terms, steps) -> None:
-        """Take subgradients of the criterion with this table."""
+        """Take subgradients of the criterion with this table from now on."""
         self.criterion, self.terms = terms, terms_of(terms, steps)
 
     def project_again(self, world: Dynamics) -> tuple:
-        """Move q into a new set before any loss has come; the status and the gap."""
+        """Move q into a new set without a loss; return the status and the gap."""
         found = settle(self, cython.address(world.view))
         return found.status, found.gap
 
     def see(self, world, block, b):
-        """z_t, what q_t would have cost, and the counters."""
+        """Compute z_t and the believed loss f(q_t; l_t), and count the path."""
         loss = loss_of(block, b)
         if self.source == SUBGRADIENT:
             block.believed[b] = evaluate_terms(
@@ -83,20 +83,20 @@ class Descent(Rule):
         )
 
     def learn(self, world, block, b):
-        """The step, and the projection."""
+        """Take the step, and project."""
         found = advance(self, world, self.episode + b)
         block.gap[b] = found.gap
         return GOES_ON if found.status == SOLVED else found.status
 
 
 def advance(self, world, t):
-    """q_{t+1} from q_t and z_t."""
+    """Compute q_{t+1} from q_t and z_t."""
     weigh(self, world.transitions, t)
     return project(self, world)
 
 
 def settle(self, world):
-    """q moved into the set."""
+    """Project q onto the set."""
     memcpy(self.log_w, self.log_q, world.transitions * cython.sizeof(cython.double))
     return project(self, world)
 
@@ -108,7 +108,7 @@ def begin(self, world):
 
 
 def project(self, world):
-    """q from log w."""
+    """Compute q, the projection of w."""
     sk, w = cython.address(self.workspace.layout.view), cython.address(self.workspace.view)
     memset(w.beta, 0, world.states * cython.sizeof(cython.double))
     return solve(
@@ -118,7 +118,7 @@ def project(self, world):
 
 
 def weigh_path(self, world, block, b):
-    """z_t from the losses along the path."""
+    """Estimate z_t from the losses along the path."""
     pairs, states = pairs_of(block, b), states_of(block, b)
     for k in range(block.steps):
         p = pairs[k]
@@ -133,7 +133,7 @@ def weigh_path(self, world, block, b):
 
 
 def weigh_groups(self, world, block, b):
-    """z_t from the losses of all groups that the path has seen."""
+    """Estimate z_t from the losses of all groups that the path sees."""
     taken, loss = taken_of(block, b), loss_of(block, b)
     sets, plan = cython.address(self.bounds.view), cython.address(self.plan.view)
     memset(self.z, 0, world.transitions * cython.sizeof(cython.double))
@@ -161,9 +161,9 @@ def log_add(a, b):
 
 
 def weigh(self, size, t):
-    """log w = log q - eta z, with a fixed share of q_1 where asked for.
+    """Compute log w = log q - eta z, with the fixed share of q_1 if there is one.
 
-    A falling eta alone would remember early losses for ever; what it loses is handed back to q_1.
+    When eta falls, earlier losses must lose weight too; q_1 gets the difference (dual stabilisation).
     """
     eta, keep, late = self.eta, 1.0, self.delays[0] + self.others
     if self.anytime:
@@ -178,7 +178,7 @@ def weigh(self, size, t):
     self.delays[1] += self.others * (1.0 - keep)
     for i in range(size):
         self.log_w[i] = self.log_q[i] - eta * self.z[i]
-    if keep < 1.0:  # else a start of -inf times zero would be no number
+    if keep < 1.0:  # else a start of -inf times zero would give NaN
         for i in range(size):
             self.log_w[i] = keep * self.log_w[i] + (1.0 - keep) * self.log_start[i]
     if self.share > 0.0:

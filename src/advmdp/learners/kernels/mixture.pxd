@@ -19,10 +19,10 @@ cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers
     HINT = 7
     FOUND = 8
 
-cdef enum:  # how UC-O-REPS gets to its next measure
+cdef enum:  # how UC-O-REPS computes its next measure
     AFRESH = 0
-    ONE_STEP = 1  # on from where it is
-    NEW_SET = 2  # no further, but in it
+    ONE_STEP = 1  # a step from the current measure
+    NEW_SET = 2  # no step, only a projection onto the new set
     STAY = 3
 
 cdef class Mixture(Rule):
@@ -40,24 +40,24 @@ cdef class Mixture(Rule):
     cdef Reals paces
     cdef Reals log_start
     cdef Reals center
-    cdef Reals rules  # policies of the user's
+    cdef Reals rules  # policies of the user
     cdef Floats q  # the mixture
     cdef Floats chosen  # its policy
     cdef Floats measures  # (count, transitions)
     cdef Floats policies  # (count, pairs)
-    cdef Floats betas  # (count, states): where projections begin
-    cdef Floats sums  # the sum of the losses, smoothed losses, the last loss, the forecast, the prediction by lag
+    cdef Floats betas  # (count, states): the projections' warm starts
+    cdef Floats sums  # the sum of the losses, the smoothed losses, the last loss, the forecast, the prediction by lag
     cdef Floats means  # a row for each phase of each period
     cdef Floats ago
-    cdef Floats believed  # what each expert would have paid, less the least of every layer
+    cdef Floats believed  # the believed losses of the experts, with the minimum of each layer subtracted
     cdef Floats weights
-    cdef Floats account  # the mixability gaps, what the mixture would have paid, the squared spans: sums
+    cdef Floats account  # sums of the mixability gaps, the mixture's believed losses, the squared spans
     cdef Floats spans
     cdef Floats past  # (lags, transitions): the last losses
-    cdef Floats errors  # (2, lags + 1): of the prediction by each lag, and how many these are
+    cdef Floats errors  # (2, lags + 1): the prediction errors of each lag, and their number
     cdef Counters numbers  # (lags,): the episodes of the last losses
     cdef Index lags
-    cdef double span  # of the loss that was seen last
+    cdef double span  # of the last loss seen
     cdef Counters awake
     cdef Floats losses  # scratch, over experts
     cdef Floats gaps

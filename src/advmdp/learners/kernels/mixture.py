@@ -1,14 +1,14 @@
 """A mixture of experts inside one confidence set; :mod:`advmdp.learners.self_tuning` has the mathematics.
 
-After each episode the rule (1) charges every expert <q_e, z_t> and AdaHedge with the mixability gap, (2) takes z_t,
-less the least entry of each layer, into what experts respond to, (3) projects every expert onto the set, and (4) mixes
-their occupancy measures with the weights of AdaHedge.
+After each episode the rule (1) charges every expert <q_e, z_t> and adds up AdaHedge's mixability gap, (2) adds z_t,
+minus the minimum of each layer, to what the experts respond to, (3) projects every expert onto the set, and (4) mixes
+their occupancy measures with AdaHedge's weights.
 
     CUMULATIVE, DISCOUNTED, LAST     project(q_1 exp(-eta s)) for the sum, the smoothed and the last loss s
     MEAN, AGO                        the same for the mean loss, and the last one, at the coming phase of a period
     FOUND                            the same for the mean loss one, two, ... lags ago, for the lag that predicts best
     DESCENT                          UC-O-REPS
-    RULE, HINT                       a policy of the user's; a response to a forecast, asleep in episodes without one
+    RULE, HINT                       a policy of the user; a response to a forecast, asleep in episodes without one
 """
 
 import cython
@@ -27,19 +27,19 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy, memset
 from cython.parallel import prange, threadid
 
-KEEP = cython.declare(cython.double, 0.8)  # what smoothed losses keep of the day before
-MOST_SPANS = cython.declare(cython.double, 10.0)  # times the median: what a single episode may count for
-FORGET = cython.declare(cython.double, 0.99)  # what the record of a lag keeps of the day before
-NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight that no longer changes a digit of the mixture
-REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected in every tenth episode
-FAINTEST = cython.declare(cython.double, 1e-290)  # the mass of a state below which its policy is that of one expert
+KEEP = cython.declare(cython.double, 0.8)  # the factor on the earlier smoothed losses
+MOST_SPANS = cython.declare(cython.double, 10.0)  # the cap on the span of an episode, in medians
+FORGET = cython.declare(cython.double, 0.99)  # the factor on the earlier errors of a lag
+NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight too small to change the mixture
+REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected only in every tenth episode
+FAINTEST = cython.declare(cython.double, 1e-290)  # states with less mass take the policy of one expert
 
 
 class Mixture(Rule):
-    """``pool`` has the arrays (see :mod:`advmdp.learners.self_tuning`), ``table`` a row for each expert.
+    """The rule of SelfTuning. ``pool`` holds the arrays (see :mod:`advmdp.learners.self_tuning`).
 
-    A row is (kind, period, first), where ``first`` is the first row of the period in ``pool.means`` and ``pool.ago``,
-    or the row of a rule in ``pool.rules``; ``paces`` are the steps without units.
+    ``table`` has a row (kind, period, first) for each expert, where ``first`` is the first row of the period in
+    ``pool.means`` and ``pool.ago``, or the row of a rule in ``pool.rules``. ``paces`` are the steps without units.
     """
 
     def __init__(self, pool, table, paces, log_start, scale, descent, workspaces, tolerance, limit):
@@ -77,24 +77,24 @@ class Mixture(Rule):
         free(self.works)
 
     def within(self, bounds: Bounds, center, first: Bounds) -> None:
-        """Stay inside this set from now on, UC-O-REPS in ``first``; ``center`` has a row for each pair, for rules."""
+        """Project onto this set from now on, UC-O-REPS onto ``first``; rules use the rows of ``center``."""
         self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
         if self.descent is not None:
             self.descent.bounds = first
 
     def optimise(self, terms, steps) -> None:
-        """Take subgradients of the criterion with this table."""
+        """Take subgradients of the criterion with this table from now on."""
         self.criterion, self.terms = terms, terms_of(terms, steps)
 
     def begin(self, world: Dynamics) -> int:
-        """The measures of all experts before the first episode, and their mixture; the status of the projections."""
+        """Compute all measures before the first episode, and mix them; return the status of the projections."""
         status = project_all(self, cython.address(world.view), 0, AFRESH)
         weigh_experts(self)
         mix(self, cython.address(world.view))
         return status
 
     def project_again(self, world: Dynamics, episode: cython.Py_ssize_t, moved: cython.bint) -> tuple:
-        """The experts for another episode, in a new set if ``moved``, and their mixture; the status and the gap."""
+        """Project for another episode, onto a new set if ``moved``, and mix; return the status and the gap."""
         self.next, self.moved = self.coming, moved
         weigh_experts(self)
         status = project_all(self, cython.address(world.view), episode, NEW_SET if moved else STAY)
@@ -102,7 +102,7 @@ class Mixture(Rule):
         return status, largest_gap(self)
 
     def take_hint(self, world: Dynamics, loss, episode: cython.Py_ssize_t) -> int:
-        """Wake the expert of forecasts, and mix anew for the coming episode."""
+        """Wake the expert for forecasts, and mix again for the coming episode."""
         view, status = cython.address(world.view), SOLVED
         reduce_layers(view, reals_of(loss), self.reduced)
         for e in range(self.count):
@@ -117,7 +117,7 @@ class Mixture(Rule):
         return status
 
     def take_rules(self, world: Dynamics) -> int:
-        """Mix anew for the coming episode, with the rules as they are now."""
+        """Mix again for the coming episode, with the current rules."""
         view = cython.address(world.view)
         for e in range(self.count):
             if self.table[3 * e] == RULE:
@@ -126,7 +126,7 @@ class Mixture(Rule):
         return SOLVED
 
     def see(self, world, block, b):
-        """z_t at the mixture, what that and all experts would have cost, and the counters."""
+        """Compute z_t at the mixture and the believed losses, and count the path."""
         loss = loss_of(block, b)
         block.believed[b] = evaluate_terms(
             cython.address(self.terms), world.layer_transition_ptr, self.q, loss, block.dimensions, self.z
@@ -154,7 +154,7 @@ class Mixture(Rule):
 
 
 def largest_gap(self):
-    """That of the worst projection."""
+    """The gap of the worst projection."""
     gap = 0.0
     for e in range(self.count):
         gap = max(gap, self.gaps[e])
@@ -162,7 +162,7 @@ def largest_gap(self):
 
 
 def reduce_layers(world, z, out):
-    """z less the least entry of each layer, which changes no policy; returns the sum of what is left at most."""
+    """Subtract the minimum of each layer from z, which changes no policy; return the sum of the layers' maxima."""
     span = 0.0
     for k in range(world.steps):
         first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
@@ -177,10 +177,10 @@ def reduce_layers(world, z, out):
 
 
 def charge(self, world, late):
-    """What every expert and the mixture would have paid, and the mixability gap; who is asleep pays as the mixture.
+    """Add the believed losses and the mixability gap; an expert that sleeps is charged the loss of the mixture.
 
-    The mixture pays with the weights of the episode. The mix loss is that of the weights as they are now, which a late
-    loss finds changed (AdaHedgeD, Flaspohler et al. 2021).
+    The mixture's loss uses the weights of the episode. The mix loss uses the current weights, which have changed if
+    the loss is late (AdaHedgeD, Flaspohler et al. 2021).
     """
     n, rate = world.transitions, learning_rate(self)
     paid, least, total = 0.0, INFINITY, 0.0
@@ -206,12 +206,12 @@ def charge(self, world, late):
 
 
 def learning_rate(self):
-    """AdaHedge's ln K over the mixability gaps so far."""
+    """AdaHedge's rate: ln K over the sum of the mixability gaps so far."""
     return log(cython.cast(cython.double, self.count)) / self.account[0] if self.account[0] > 0.0 else INFINITY
 
 
 def weigh_experts(self):
-    """The weights of the experts that are awake, in proportion to exp(-rate * what they would have paid)."""
+    """Weigh the experts that are awake in proportion to exp(-rate * believed loss)."""
     rate, least, total = learning_rate(self), INFINITY, 0.0
     for e in range(self.count):
         least = min(least, self.believed[e] if self.awake[e] else INFINITY)
@@ -225,9 +225,9 @@ def weigh_experts(self):
 
 
 def remember(self, world, t, told):
-    """Take the loss of episode ``told``, the t-th that came, into all that experts respond to.
+    """Add the loss of episode ``told``, the t-th to arrive, to what the experts respond to.
 
-    Its span goes into the scale of their steps.
+    Its span scales their steps.
     """
     n, x, span = world.transitions, self.reduced, self.span
     total, smooth, last = row(self.sums, 0, n), row(self.sums, 1, n), row(self.sums, 2, n)
@@ -254,7 +254,7 @@ def remember(self, world, t, told):
 
 
 def squared_distance(a, b, size):
-    """The sum of (a - b)^2, in four sums, so that no addition waits for the one before."""
+    """The sum of (a - b)^2, in four partial sums, so that no addition waits for the last."""
     s0 = s1 = s2 = s3 = 0.0
     whole = size - size % 4
     for i in range(0, whole, 4):
@@ -268,10 +268,10 @@ def squared_distance(a, b, size):
 
 
 def compare_lags(self, n, t):
-    """How far the loss of episode t is from the losses of earlier ones, by lag; then it joins them."""
+    """Measure the distance of the loss of episode t from earlier losses, by lag; then store it with them."""
     latest = t if t < self.lags else self.lags
     for lag in range(1, latest + 1):
-        if self.numbers[(t - lag) % self.lags] != t - lag:  # its loss has not come
+        if self.numbers[(t - lag) % self.lags] != t - lag:  # its loss has not arrived
             continue
         error = squared_distance(self.reduced, row(self.past, (t - lag) % self.lags, n), n)
         self.errors[lag] = FORGET * self.errors[lag] + error
@@ -282,7 +282,7 @@ def compare_lags(self, n, t):
 
 
 def predict(self, n, t):
-    """The mean of the losses one, two, ... lags before episode t, for the lag whose errors have been least."""
+    """The mean of the losses one, two, ... lags before episode t, for the lag with the least error."""
     best: cython.Py_ssize_t = 1
     least = INFINITY
     for lag in range(1, min(t - 1, self.lags) + 1):
@@ -333,7 +333,7 @@ def signal_of(self, e, n):
 
 
 def step_of(self, e, t):
-    """eta of an expert after t losses: its pace over the root of the sum of squared spans, or of their mean."""
+    """The eta of an expert after t losses: its pace over the root of the sum, or the mean, of the squared spans."""
     squares = self.account[2]
     if squares <= 0.0:
         return 0.0
@@ -341,7 +341,7 @@ def step_of(self, e, t):
 
 
 def weigh_signal(self, world, signal, eta, log_w):
-    """log w = log q_1 - eta s; less the least s of each layer, which changes no projection, but sums grow for ever."""
+    """Compute log w = log q_1 - eta s, minus the minimum of s in each layer: same projection, but no growing sums."""
     for k in range(world.steps):
         first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
         least = signal[first]
@@ -352,7 +352,7 @@ def weigh_signal(self, world, signal, eta, log_w):
 
 
 def project_expert(self, world, e, t, thread):
-    """q_e after t losses, by a projection; by a forward pass for a rule. Returns the status."""
+    """Compute q_e after t losses by a projection, or by a forward pass for a rule; return the status."""
     n, kind = world.transitions, self.table[3 * e]
     measure, policy, beta = (
         row(self.measures, e, n),
@@ -376,7 +376,7 @@ def project_expert(self, world, e, t, thread):
         cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
         self.limit,
     )  # fmt: skip
-    if found.status == STALLED:  # a start that leads nowhere is no reason to fail
+    if found.status == STALLED:  # retry without the warm start
         memset(w.beta, 0, world.states * cython.sizeof(cython.double))
         found = solve(
             cython.address(self.layout.view), bounds, w, log_w, log_q, measure, log_pairs, policy, self.tolerance,
@@ -389,9 +389,9 @@ def project_expert(self, world, e, t, thread):
 
 
 def is_due(self, e, t):
-    """Whether an expert is to be projected after t losses; before the first all are, so that all have a measure.
+    """Whether to project an expert after t losses; before the first loss, always, so that all have a measure.
 
-    One with a negligible weight keeps the measure it has, unless the set has changed.
+    An expert with a negligible weight keeps its measure, unless the set has changed.
     """
     if self.table[3 * e] == DESCENT:
         return False
@@ -400,7 +400,7 @@ def is_due(self, e, t):
 
 
 def project_all(self, world, t, how):
-    """The measures of all experts after t losses; the first status that is not SOLVED, if there is one."""
+    """Compute the measures of all experts after t losses; return the first status that is not SOLVED, if any."""
     status: cython.int = SOLVED
     memset(self.gaps, 0, self.count * cython.sizeof(cython.double))
     if self.descent is not None:
@@ -428,12 +428,12 @@ def project_all(self, world, t, how):
 
 
 def mix(self, world):
-    """q = sum_e p(e) q_e and its policy; that of the heaviest expert in states that q hardly visits."""
+    """Compute q = sum_e p(e) q_e and its policy; states that q hardly visits take that of the heaviest expert."""
     n, best = world.transitions, 0
     for e in range(self.count):
         best = e if self.weights[e] > self.weights[best] else best
     policy = row(self.policies, best, world.pairs)
-    if self.weights[best] == 1.0:  # to the bit that expert
+    if self.weights[best] == 1.0:  # the same as that expert, bit for bit
         memcpy(self.q, row(self.measures, best, n), n * cython.sizeof(cython.double))
         memcpy(self.chosen, policy, world.pairs * cython.sizeof(cython.double))
         return

@@ -1,10 +1,10 @@
 """Rules that plan by backward induction: in an estimate, or in the best world of a confidence set.
 
-Respond    the best response, in the estimate of all visits, to the losses so far or to the last one (baselines)
-Iterate    the same with a bonus for what is little known (UCBVI)
-Follow     the leader in the best world of the epoch's set (FPOP)
-Gather     add up losses, and leave planning to the next epoch (UCRL2, REGAL)
-Wait       the same for a phase of given length (Lazy FPL)
+Respond    best response, in the estimate of all visits, to the losses so far or to the last one (baselines)
+Iterate    the same with a bonus for exploration (UCBVI)
+Follow     follow the perturbed leader in the best world of the epoch's set (FPOP)
+Gather     add up losses, and plan in the next epoch (UCRL2, REGAL)
+Wait       add up losses, and plan in the next phase (Lazy FPL)
 """
 
 import cython
@@ -19,9 +19,9 @@ from cython.cimports.libc.string import memset
 
 
 class Respond(Rule):
-    """``keeps`` is what is left of earlier losses when a new one is added.
+    """Best response. ``keeps`` is the factor on the earlier losses when a new one is added.
 
-    ``slot`` is the place of each transition among those of its kind, where estimates are pooled.
+    ``slot`` is the place of each transition in its kind, if estimates are pooled.
     """
 
     def __init__(self, record, keeps, slot=None):
@@ -50,7 +50,7 @@ class Respond(Rule):
         return GOES_ON if self.broken < 0 else BROKEN
 
     def pool(self, world):
-        """Let what was seen of a kind count as one visit of each of its pairs."""
+        """Pool the estimates: what was seen of a kind counts as one visit to each of its pairs."""
         memset(self.totals, 0, self.slots * cython.sizeof(cython.double))
         for i in range(world.transitions):
             self.totals[self.slot[i]] += self.seen[i]
@@ -68,7 +68,7 @@ class Respond(Rule):
 
 
 class Iterate(Rule):
-    """``bonus`` over the root of the visits makes a pair cheaper; ``full`` says that whole losses are seen."""
+    """Plan with a bonus: ``bonus`` over the root of the visits makes a pair cheaper. ``full`` means full feedback."""
 
     def __init__(self, record, bounds: Bounds, plan: Plan, bonus, full):
         Rule.__init__(self, record.policy)
@@ -94,7 +94,7 @@ class Iterate(Rule):
 
 
 class Gather(Rule):
-    """``record`` has the losses, of transitions or of the pairs visited, and the counters of an epoch."""
+    """Add up losses. ``record`` holds them, over transitions or visited pairs, and the counters of the epoch."""
 
     def __init__(self, record, full):
         Rule.__init__(self, record.policy)
@@ -113,7 +113,7 @@ class Gather(Rule):
 
 
 class Follow(Gather):
-    """``record.cost`` is minus the perturbation."""
+    """Follow the perturbed leader; ``record.cost`` is minus the perturbation."""
 
     def __init__(self, record, plan: Plan):
         Gather.__init__(self, record, True)
@@ -130,7 +130,7 @@ class Follow(Gather):
 
 
 class Wait(Rule):
-    """``record.phase[1]`` is how many episodes are left of the phase."""
+    """Wait for the next phase; ``record.phase[1]`` is the number of episodes left in this one."""
 
     def __init__(self, record):
         Rule.__init__(self, record.policy)
@@ -144,7 +144,7 @@ class Wait(Rule):
 
 
 def note_losses(block, b, full, loss, paid):
-    """Add up what is seen of episode b: all its losses, or those of the pairs on its path."""
+    """Add the losses of episode b: all of them, or those of the pairs on its path."""
     if full:
         given = loss_of(block, b)
         for i in range(block.transitions):
