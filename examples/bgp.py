@@ -57,7 +57,7 @@ def fates(mdp: am.MDP, policy: np.ndarray) -> np.ndarray:
 
 
 def draw(compared: Comparison, out: str) -> None:
-    """Draw the regret of the last seed, and the traffic hop by hop under the learned and the best policy."""
+    """Draw what was paid so far (last seed), and the traffic hop by hop under the learned and the best policy."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -67,10 +67,11 @@ def draw(compared: Comparison, out: str) -> None:
 
     figure, (left, *others) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", width_ratios=(5, 3, 3))
     for ((name, _), game), colour in zip(compared.last.items(), PALETTE, strict=False):
-        line = game.curve.drop_nulls("regret")
-        left.plot(line["episode"], LOST * line["regret"], color=colour, label=name, lw=2.2 if name == OURS else 1.2)
-    left.set(xlabel="episode", ylabel="regret, in money", title="cost of learning")
-    left.legend(fontsize=7)
+        episode, paid = game.curve["episode"], LOST * game.curve["loss"] / game.curve["episode"]
+        left.plot(episode, paid, color=colour, label=name, lw=2.2 if name == OURS else 1.2)
+    left.set(xlabel="episode", xscale="log", ylabel="cost per episode so far", title="what was paid")
+    left.set_ylim(top=1.3 * left.get_ylim()[1])  # room for the legend
+    left.legend(fontsize=7, ncols=2, loc="upper right")
     game = compared.last[OURS, WORLD]
     for axes, title, policy in zip(
         others, ("learned", "best fixed policy"), (game.learner.policy, game.comparator.policy), strict=True

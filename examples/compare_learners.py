@@ -19,6 +19,7 @@ regrets. Other switching worlds: --turn 0.2, --period 100.
 """
 
 import argparse
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -240,7 +241,7 @@ def main() -> None:
         parser.error("at least 2 seeds, 100 episodes, a period of 1, and a turn between 0 and 1")
     if arguments.out is not None and not arguments.out.parent.is_dir():
         parser.error(f"--out: the folder {arguments.out.parent} does not exist")
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=120)
     marks, paid, regret = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
     console.print(table("Cost per episode", 3, paid, arguments.seeds, arguments.episodes))
     console.print(table("Regret", 0, regret, arguments.seeds, arguments.episodes))
