@@ -110,6 +110,9 @@ figures: $(KERNELS) $(READY)
 	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/report.png').convert('RGB').quantize(64).save('docs/figures/report.png', optimize=True)"
 	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
 	$(BIN)/python examples/regret_kinds.py --out docs/figures
+	$(BIN)/python examples/bgp.py --seeds 20 --out docs/figures/bgp.png
+	$(BIN)/python examples/routing.py --seeds 1 --out docs/figures/routing.png
+	$(BIN)/python examples/gymnasium_worlds.py --out docs/figures/gymnasium.png
 
 # Builds an sdist, and a wheel from it. On Linux for x86-64 the wheel has OpenMP's library and modules for x86-64-v3 and v2;
 # the import chooses between them. Elsewhere its modules run on any processor of the architecture.

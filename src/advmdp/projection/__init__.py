@@ -2,6 +2,6 @@
 
     q = argmin D(q || w)   over q with layer sums 1, conserved flow, and every row q(x, a, .) / q(x, a) in C(x, a)
 
-``projector.py`` is the way in, ``kernels/`` solves it.  Plain NumPy, as a check: ``verification.py`` (an answer),
-``reference.py`` (the whole projection).  ``printed_dual.py`` is what the paper prints instead, for comparison only.
+``projector.py`` is the entry point, ``kernels/`` the solver.  ``verification.py`` checks an answer in plain NumPy, and
+``reference.py`` is the whole projection in plain NumPy.  ``printed_dual.py`` has the paper's version, for comparison.
 """

@@ -7,7 +7,7 @@
 
 (with w = q_t exp(-eta z_t), the paper's eta z_t in B is absorbed).  Because mu+ + mu- may differ from one x' to the
 next, this is not the projection onto the confidence set (3) but onto |q(x,a,x') - Pbar q(x,a)| <= epsilon q(x,a,x') for
-every x', which shuts out successors that were never observed; see docs/errata.md, item 1.  No learner uses it.
+every x', which excludes unobserved successors; see docs/errata.md, item 1.  No learner uses it.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ from advmdp.core.optional import optional
 from advmdp.model.skeleton import Skeleton
 
 LARGEST_MULTIPLIER = 60.0
-"""Where the printed dual sends an entry to zero its multiplier grows without end; e^-60 is zero for a comparison."""
+"""A cap on multipliers, which diverge where the printed dual sends an entry to zero; e^-60 counts as zero."""
 
 
 def project_as_printed(sk: Skeleton, log_weights: ArrayLike, center: ArrayLike, radius: ArrayLike) -> FloatArray:
-    """q of the printed dual, minimised by SciPy's L-BFGS-B: slow, for small problems, accurate to a few digits."""
+    """Minimise the printed dual by SciPy's L-BFGS-B and return its q: slow, accurate to a few digits."""
     with optional:
         from scipy.optimize import minimize
 

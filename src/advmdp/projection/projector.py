@@ -1,13 +1,13 @@
-"""The way in: weights and a set in, a certified occupancy measure out.
+"""The entry point of the projection: from weights and a set to a certified occupancy measure.
 
-For w = exp(log_weights), the answer minimises D(q || w) = sum q ln(q / w) - q + w.  Everything but beta, one number per
-inner state, is eliminated in closed form, and the dual of beta is minimised by Newton's method:
+For w = exp(log_weights), the answer minimises D(q || w) = sum q ln(q / w) - q + w.  All dual variables except beta, one
+number per inner state, are eliminated in closed form.  Newton's method minimises the dual in beta:
 
     F(beta) = sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x)),
     kappa(x, a) = min over p in C(x, a) of sum p(x') ln( p(x') / (w(x, a, x') exp(beta(x'))) ).
 
-The answer is rebuilt from its policy and rows by a forward pass, so it is an occupancy measure up to rounding, and the
-``gap`` between its divergence and the dual bounds by how much any other could be better.
+A forward pass rebuilds the answer from its policy and rows, so it is an occupancy measure up to rounding.  The ``gap``
+between its divergence and the dual bounds its distance from the optimum.
 """
 
 import math
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 ITERATIONS = 200
 FAINT = 1e-200
-"""Mass of a pair above which its row is that of q, but for entries ..."""
+"""Above this mass of a pair, its row is computed from q, except for entries ..."""
 FAINTEST = 1e-300
 """... below this."""
 MOST_ITERATIONS = 2**31
 MOST_THREADS = 1024
 REAL = (float, int, np.number)
 SOLVED, STALLED, UNFIT, UNEVEN = (int(one) for one in (Status.SOLVED, Status.STALLED, Status.UNFIT, Status.UNEVEN))
-"""Plain numbers: members of an enumeration take a fiftieth of a small projection to look up and compare."""
+"""Plain numbers: enumeration members would take a fiftieth of the time of a small projection."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,32 +90,32 @@ class Projection:
 
     skeleton: Skeleton
     log_weights: FloatArray
-    """As they were given, not a copy: ``v`` and ``mu`` are worked out from them when they are first asked for."""
+    """As given, not a copy; ``v`` and ``mu`` are computed from them on first use."""
     row_set: RowSet
     log_q: FloatArray
-    """ln q(x, a, x'), which keeps its meaning where q underflows; -inf where q is zero."""
+    """ln q(x, a, x'), which stays accurate where q underflows; -inf where q is zero."""
     q: FloatArray
     policy: FloatArray
-    """pi^q; uniform in states that no allowed path reaches."""
+    """pi^q; uniform in states that no feasible path reaches."""
     log_pairs: FloatArray
     """ln q(x, a)."""
     beta: FloatArray
-    """The multipliers of the flow equations (2), one for each state; 0 at both ends, -inf where nothing can be."""
+    """The multipliers of the flow equations (2), one for each state; 0 at both ends, -inf in infeasible states."""
     dual: float
     """A lower bound on sum q ln(q / w) over all q of the set, from ``certificate.py``."""
     gap: float
-    """How far q is from the optimum at the most: sum q ln(q / w) - dual, and what rounding may add to that."""
+    """An upper bound on the distance from the optimum: sum q ln(q / w) - dual, plus a bound on rounding."""
     flow_residual: float
     """max |inflow - outflow| of the dual's own q, before it was rebuilt; that of ``q`` itself is rounding."""
     iterations: int
     converged: bool
-    """Whether every state is balanced to the tolerance, q is feasible, and its gap, but for rounding, below it."""
+    """Whether every state is balanced to the tolerance, q is feasible, and the gap, up to rounding, is below it."""
 
     @cached_property
     def rows(self) -> FloatArray:
         """The row ``p(x'|x, a) = q(x, a, x') / q(x, a)`` of each pair, over transitions.
 
-        Pairs that q cannot visit have some row of their set. Where q underflows, rows come from the logarithms.
+        A pair that q cannot visit has an arbitrary row of its set. Where q underflows, rows come from the logarithms.
         """
         sk = self.skeleton
         log_pairs = sk.over_transitions(self.log_pairs)
@@ -193,15 +193,15 @@ class Projection:
 
 
 class Projector:
-    """A skeleton with the memory to project on it again and again.
+    """A skeleton with memory for repeated projections.
 
     Parameters
     ----------
     skeleton
         The skeleton.
     threads
-        How many threads share the work. The result is the same to the bit. Two threads help from about 400,000
-        transitions on, if two cores are free.
+        The number of threads that share the work. The result is the same bit for bit. Two threads help from about
+        400,000 transitions on, if two cores are free.
 
     Raises
     ------
@@ -221,11 +221,10 @@ class Projector:
     """
 
     def __init__(self, skeleton: Skeleton, *, threads: int = 1) -> None:
-        """``threads``: how many share the work, which does not change a bit of the answer or of its gap.
+        """Allocate the memory.
 
-        From 400,000 transitions on two take little more than half the time where layers are dense and three quarters
-        where they are sparse, if they have two processors for themselves.  Where others want these too, threads wait
-        for each other, and one is faster.
+        From 400,000 transitions on, two threads on two idle cores take little more than half the time of one if layers
+        are dense, and three quarters if they are sparse.  On busy cores threads wait for each other, and one is faster.
         """
         sk = self.skeleton = expect(Skeleton, skeleton, "skeleton")
         self.threads = whole("threads", threads, 1, MOST_THREADS)
@@ -235,7 +234,7 @@ class Projector:
         self._lock = ForkLock()  # calls share the memory
 
     def __reduce__(self) -> tuple[Callable[[Skeleton, int], "Projector"], tuple[Skeleton, int]]:
-        """Copies have memory of their own."""
+        """Give copies their own memory."""
         return _again, (self.skeleton, self.threads)
 
     def project(
@@ -255,11 +254,11 @@ class Projector:
         log_weights
             The logarithms of the weights, over transitions; -inf forbids a transition.
         row_set
-            Where the rows may lie.
+            The set that must contain the rows.
         warm_start
             An earlier result on the same skeleton to start from.
         tolerance
-            The largest relative imbalance of a state that is accepted.
+            The largest accepted relative imbalance of a state.
         max_iterations
             The largest number of Newton steps.
         allow_unconverged
@@ -277,7 +276,7 @@ class Projector:
         ProjectionError
             If the tolerance is not reached.
         InputError
-            If an argument does not fit.
+            If an argument is invalid.
         """
         sk = self.skeleton
         weights = frozen(exact_floats(log_weights, "log_weights", (sk.num_transitions,)))
@@ -288,7 +287,7 @@ class Projector:
         limit = ITERATIONS
         if max_iterations is not ITERATIONS:
             limit = min(whole("max_iterations", max_iterations, 1), MOST_ITERATIONS)
-        # A start that leads nowhere is no reason to fail: then it is tried without.
+        # If a warm start fails, try again without it.
         starts = (None,) if warm_start is None else (self._start(warm_start), None)
         with self._lock:
             for start in starts:
@@ -299,10 +298,12 @@ class Projector:
             return answer
         if status == UNFIT:
             i = int(np.flatnonzero(~((np.abs(weights) <= LARGEST_LOG_WEIGHT) | (weights == -np.inf)))[0])
-            expected = f"a number within {LARGEST_LOG_WEIGHT:g}, or -inf for what is forbidden"
+            expected = f"a number within {LARGEST_LOG_WEIGHT:g}, or -inf to forbid the transition"
             raise InputError(f"log_weights at {sk.where_transition(i)}", f"{weights[i]}", expected)
         if status == Status.NO_PATH:
-            raise EmptySetError("projection", Status.NO_PATH.message, "at least one from the first state to the last")
+            raise EmptySetError(
+                "projection", Status.NO_PATH.message, "at least one path from the first state to the last"
+            )
         if not allow_unconverged:
             reached = f"flow residual {answer.flow_residual:.3g}, relative defect {defect:.3g}, gap {answer.gap:.3g},"
             after = f"after {answer.iterations} iterations; the tolerance is {tolerance:g}"
@@ -312,7 +313,7 @@ class Projector:
     def _solved(
         self, start: FloatArray | None, weights: FloatArray, row_set: RowSet, tolerance: float, limit: int
     ) -> tuple[int, float, Projection]:
-        """The status, the largest defect, and the answer from one start."""
+        """Solve from one start; return the status, the largest defect, and the answer."""
         sk, work, sets, tops = self.skeleton, self.workspace, self.bounds(row_set), _NO_TOPS
         block, log_q, q, log_pairs, policy = new_answer(self.layout)
         status, value, gap, residual, defect, iterations = solve_from(
@@ -325,27 +326,27 @@ class Projector:
                 start, self.layout, sets, work, even, block, tolerance, limit, 2.0 * LARGEST_LOG_WEIGHT
             )
         answer = Projection.__new__(Projection)
-        # A frozen dataclass takes 3 us to fill in its own way, a tenth of a small problem.
+        # The constructor of a frozen dataclass would take 3 us, a tenth of a small problem.
         object.__setattr__(answer, "__dict__", {
             "skeleton": sk, "log_weights": weights, "row_set": row_set, "log_q": log_q, "q": q, "policy": policy,
             "log_pairs": log_pairs, "beta": work.beta.copy(), "dual": _below(value, tops),
-            "gap": gap if gap >= 0.0 else np.inf,  # an answer so far off that its divergence overflows bounds nothing
+            "gap": gap if gap >= 0.0 else np.inf,  # if the divergence overflows, there is no bound
             "flow_residual": residual, "iterations": iterations, "converged": status == SOLVED,
         })  # fmt: skip
         return status, defect, answer
 
     def bounds(self, row_set: RowSet) -> Bounds:
-        """Prepare a set for the kernels; the result is kept while the same set is used.
+        """Prepare a set for the kernels, and cache the result while the same set is used.
 
         Parameters
         ----------
         row_set
-            Where the rows may lie.
+            The set that must contain the rows.
 
         Returns
         -------
         Bounds
-            What the kernels read.
+            The arrays that the kernels read.
         """
         if self._known is None or self._known[0] is not row_set:
             expect(RowSet, row_set, "row_set")  # type: ignore[type-abstract]
@@ -355,7 +356,7 @@ class Projector:
     def _tops(self, weights: FloatArray) -> FloatArray:
         """The largest log weight of each layer.
 
-        A constant for each layer changes nothing but the value, and numbers near 1e7 are only known to 1e-9.
+        Subtracting a constant from each layer changes only the value, and numbers near 1e7 have errors of 1e-9.
         """
         tops = np.maximum.reduceat(weights, self.skeleton.layer_transition_ptr[:-1])
         return np.where(tops > -np.inf, tops, 0.0)
@@ -373,7 +374,7 @@ _NO_TOPS = np.empty(0)
 
 
 def _below(value: float, tops: FloatArray) -> float:
-    """- value - sum of tops, rounded down: a lower bound stays one."""
+    """- value - sum of tops, rounded down so that it stays a lower bound."""
     if not math.isfinite(value):
         return -math.inf
     return math.nextafter(-math.fsum((value, *tops)), -math.inf) if len(tops) else -value
@@ -405,11 +406,11 @@ def project(
     log_weights
         The logarithms of the weights, over transitions; -inf forbids a transition.
     row_set
-        Where the rows may lie: an :class:`L1Ball`, a :class:`Box` or a :class:`Point`.
+        The set that must contain the rows: an :class:`L1Ball`, a :class:`Box` or a :class:`Point`.
     warm_start
         An earlier result on the same skeleton to start from.
     tolerance
-        The largest relative imbalance of a state that is accepted; a hundred times more for states of mass below 1e-12.
+        The largest accepted relative imbalance of a state; a hundred times this for states of mass below 1e-12.
     max_iterations
         The largest number of Newton steps.
     allow_unconverged
@@ -425,7 +426,7 @@ def project(
     EmptySetError
         If the set is infeasible.
     ProjectionError
-        If the tolerance is not reached, or if the certificate does not hold.
+        If the tolerance is not reached, or if the certificate fails.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Problem. Among the occupancy measures q whose rows q(x, a, .) / q(x, a) lie in C(x, a), minimise sum q ln(q / w).
 
 Dual. Give each inner state a multiplier beta(x) for "inflow = outflow"; beta is 0 at both ends. Let
-u(x') = w(x, a, x') exp(beta(x')). Each pair is then a problem of its own, and beta minimises a convex function:
+u(x') = w(x, a, x') exp(beta(x')). The problem then separates into one for each pair, and beta minimises a convex F:
 
     kappa(x, a) = min over p in C(x, a) of sum p ln(p / u)
     F(beta) = sum over layers k of ln Z_k,   Z_k = sum over pairs of layer k of exp(-kappa(x, a) - beta(x))
@@ -18,11 +18,11 @@ within a row bounds kappa from below for any t(x'). At t = ln(p / u) the bound i
     box       p = clip(s u, low, high)   sum p = 1
               kappa >= ln s - ln sum u e^t - sum (ln s - t)_+ high + sum (t - ln s)_+ low
 
-Certificate. F is computed from these bounds, so sum q ln(q / w) >= -F(beta) for every feasible q, whatever beta and t
-are. The gap is the difference of the two sides.
+Certificate. F is computed from these bounds, so sum q ln(q / w) >= -F(beta) for every feasible q and any beta and t.
+The gap is the difference of the two sides.
 
-Arrays are matrices of long doubles, with a row for each pair and a column for each state: that suits some hundred
-states. Where log weights spread over more than 1e5, the answer may not be converged.
+Arrays are matrices of long doubles, with a row for each pair and a column for each state: fit for a few hundred
+states. If log weights spread over more than 1e5, the solver may not converge.
 """
 
 from collections import namedtuple
@@ -41,15 +41,15 @@ from advmdp.projection.verification import feasible
 Array: TypeAlias = Any  # of long doubles
 BISECTIONS = 80  # halve a range of 1e3 down to 1e-21, or one of 1e8 down to the last place of a long double
 Problem = namedtuple("Problem", "sk log_w low high half is_box inner")
-"""What stays the same while beta moves: low is c for balls, half is epsilon / 2, inner are the states with a beta."""
+"""The constants of the search: low is c for balls, half is epsilon / 2, inner are the states with a beta."""
 Rows = namedtuple("Rows", "log_p bound moving")
 """The rows, a lower bound on kappa, and the sets of entries that share a multiplier (a, b or s)."""
 Dual = namedtuple("Dual", "F rows log_pairs log_in log_out gradient imbalance")
-"""What follows from beta: log_pairs is ln q(x, a), imbalance the largest |gradient|; flows are of inner states."""
+"""The dual at beta: log_pairs is ln q(x, a), imbalance the largest |gradient|; flows are those of inner states."""
 
 
 def project(sk: Skeleton, log_weights: ArrayLike, row_set: RowSet, limit: int = 500) -> Projection:
-    """The projection of exp(log_weights); ``limit`` is the largest number of iterations."""
+    """Project exp(log_weights); ``limit`` is the largest number of iterations."""
     given, sets = exact_floats(log_weights, "log_weights", (sk.num_transitions,)), row_set.bounds(sk)
     possible, met = feasible(sk, given, sets)
     if not possible[: sk.pair_ptr[1]].any():
@@ -75,7 +75,7 @@ def project(sk: Skeleton, log_weights: ArrayLike, row_set: RowSet, limit: int = 
 
 
 def minimise(problem: Problem, limit: int) -> tuple[Array, Dual, int]:
-    """Newton's method (Levenberg-Marquardt): damp the step more until F falls as promised, then less again."""
+    """Newton's method (Levenberg-Marquardt): raise the damping until F falls as predicted, then lower it again."""
     inner, damping, iterations = problem.inner, 1e-3, 0
     odd = np.searchsorted(problem.sk.layer_ptr, inner, side="right") % 2 == 1
     dual = evaluate(problem, beta := np.zeros(problem.sk.num_states, np.longdouble))
@@ -113,8 +113,9 @@ def evaluate(problem: Problem, beta: Array) -> Dual:
 def ball_rows(problem: Problem, log_u: Array) -> Rows:
     """Find a and b in closed form.
 
-    sum (a u - c)_+ is the largest a u(A) - c(A) of all sets A, so a is the least (epsilon / 2 + c(A)) / u(A). The sets
-    that matter hold the entries with the least c / u. In the same way b is the largest (c(B) - epsilon / 2) / u(B).
+    sum (a u - c)_+ is the maximum of a u(A) - c(A) over all sets A, so a is the minimum of (epsilon / 2 + c(A)) / u(A).
+    It suffices to try the sets of the entries with the smallest c / u. Likewise, b is the maximum of
+    (c(B) - epsilon / 2) / u(B).
     """
     c, allowed = problem.low, log_u > -np.inf
     half = np.maximum(problem.half, np.where(allowed, 0, c).sum(axis=1, keepdims=True))

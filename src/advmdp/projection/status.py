@@ -1,13 +1,13 @@
-"""How a projection ends: one enumeration for kernels and callers, with one message each."""
+"""The statuses of a projection: one enumeration for kernels and callers, with one message each."""
 
 from enum import IntEnum
 
 LARGEST_LOG_WEIGHT = 1e8
-"""Beyond it a float64 no longer tells weights apart that differ by a millionth."""
+"""Beyond it, a float64 cannot distinguish weights that differ by a millionth."""
 
 
 class Status(IntEnum):
-    """What became of a projection."""
+    """How a projection ended."""
 
     SOLVED = 0
     NO_PATH = 1
@@ -23,8 +23,8 @@ class Status(IntEnum):
 
 MESSAGES = {
     Status.SOLVED: "solved and certified",
-    Status.NO_PATH: "no path on which every row keeps to its set and to weights above zero",
+    Status.NO_PATH: "infeasible: no path whose rows lie in their sets and have positive weights",
     Status.STALLED: "not solved to the tolerance, or not certified",
-    Status.UNFIT: f"log weights beyond {LARGEST_LOG_WEIGHT:g}, or no numbers",
-    Status.UNEVEN: "log weights that have much in common within a layer, which must be taken off first",
+    Status.UNFIT: f"log weights beyond {LARGEST_LOG_WEIGHT:g}, or NaN",
+    Status.UNEVEN: "log weights with a large common offset within a layer; subtract it first",
 }

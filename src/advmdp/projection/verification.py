@@ -1,16 +1,16 @@
-"""The check that :meth:`Projection.verify` makes: the certificate once more, in plain NumPy and long double.
+"""The check behind :meth:`Projection.verify`: a second certificate, in plain NumPy and long double.
 
-Like ``certificate.py`` it rests on weak duality, but it takes nothing from the solver except its answer. For any beta
-and any t(x'), with u(x') = w(x, a, x') exp(beta(x')), no occupancy measure of the set has sum q ln(q / w) below
+Like ``certificate.py`` it uses weak duality, but it takes only the answer from the solver. For any beta and any t(x'),
+with u(x') = w(x, a, x') exp(beta(x')), no occupancy measure of the set has sum q ln(q / w) below
 
-    - sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x)),      kappa(x, a) the largest of
+    - sum_k ln sum over pairs of layer k of exp(-kappa(x, a) - beta(x)),      where kappa(x, a) is the largest of
 
     min t - ln sum u e^t                                                any set
     sum c t - ln sum u e^t - epsilon (max t - min t) / 2                L1 ball
     s - ln sum u e^t - sum (s - t)_+ high + sum (t - s)_+ low           box, for any s
     sum P ln(P / u)                                                     point
 
-Here t = ln(p / u), where p is the row of the answer's own log_q. At the optimum the bound is then the optimum itself.
+Here t = ln(p / u), where p is the row of the answer's log_q. At the optimum this bound is tight.
 """
 
 from dataclasses import dataclass, replace
@@ -31,44 +31,44 @@ Long = np.longdouble
 Array: TypeAlias = Any  # of long doubles
 Flags = NDArray[np.bool_]
 TINY, FAINT = 1e-290, -667.0
-"""Masses below the first underflow, or may have; their logarithms are below the second."""
+"""Masses below the first may have underflowed; their logarithms are below the second."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What a check of a projection found."""
+    """The result of checking a projection."""
 
     flow: float
-    """The largest |inflow - outflow| of a state, |sum of q - 1| of a layer, and negative mass."""
+    """The largest of: |inflow - outflow| of a state, |sum of q - 1| of a layer, negative mass."""
     rows: float
     """The largest distance of a row from its set, times the mass of its pair: L1 norm, or largest entry for boxes."""
     policy: float
-    """The largest |q(x, a) - q(x) policy(a|x)|, |sum of the policy - 1| of a state, and negative probability."""
+    """The largest of: |q(x, a) - q(x) policy(a|x)|, |sum of the policy - 1| of a state, negative probability."""
     logs: float
-    """The largest |log_q - ln q| and |log_pairs - ln q(x, a)|; infinite for an entry that is forbidden and has mass."""
+    """The largest of |log_q - ln q| and |log_pairs - ln q(x, a)|; infinite if a forbidden entry has mass."""
     value: float
     """sum q ln(q / w)."""
     gap: float
-    """How far the value is above the bound, and so above the optimum at the most."""
+    """The value minus the bound: an upper bound on the distance from the optimum."""
     claims: float
-    """By how much the answer's own ``dual`` exceeds the value, or its own ``gap`` falls short of their difference."""
+    """How far the answer's ``dual`` exceeds the value, or its ``gap`` falls short of their difference."""
     rounding: float
-    """What rounding of the log weights explains: 1e-14 of the largest, for each layer."""
+    """The error that rounding of the log weights explains: 1e-14 of the largest, for each layer."""
 
     def holds(self, tolerance: float = 1e-8, feasible: float = 1e-12) -> bool:
-        """Whether q is feasible, up to ``feasible``, and optimal, up to ``tolerance`` and rounding."""
+        """Whether q is feasible up to ``feasible``, and optimal up to ``tolerance`` and rounding."""
         limit = tolerance + self.rounding
         close = self.logs <= limit and abs(self.gap) <= limit and self.claims <= limit
         return bool(close and self.flow <= feasible and self.rows <= feasible and self.policy <= feasible)
 
 
 def verify(answer: "Projection") -> Verification:
-    """Check a projection: feasibility of q and of its rows, and a bound on every other.
+    """Check a projection: that q and its rows are feasible, and how far q is from the optimum.
 
     Raises
     ------
     InputError
-        If an array is not of the length that the skeleton asks for, or a field is of the wrong type.
+        If an array has the wrong length for the skeleton, or a field has the wrong type.
     """
     answer = well_formed(answer)
     sk, sets = answer.skeleton, answer.row_set.bounds(answer.skeleton)
@@ -92,7 +92,7 @@ def verify(answer: "Projection") -> Verification:
 
 
 def well_formed(answer: "Projection") -> "Projection":
-    """The projection with every field checked for its type and length: anybody can make one by hand."""
+    """Check the type and length of every field, since a user can build a projection by hand."""
     sk = expect(Skeleton, answer.skeleton, "skeleton")
     expect(RowSet, answer.row_set, "row_set")  # type: ignore[type-abstract]
     n, pairs = (sk.num_transitions,), (sk.num_pairs,)
@@ -104,16 +104,18 @@ def well_formed(answer: "Projection") -> "Projection":
 
 
 def policy_violation(sk: Skeleton, policy: Array, pairs: Array, states: Array) -> Array:
-    """How far the policy is from that of q, and from being one."""
+    """The distance of the policy from that of q, and from a valid policy."""
     sums = np.add.reduceat(policy.astype(Long), sk.pair_ptr[:-2])
     return np.maximum(np.abs(pairs - states * policy).max(), np.maximum(np.abs(sums - 1).max(), (-policy).max()))
 
 
 def log_violation(logs: Array, mass: Array) -> Array:
-    """The largest difference between logarithms and those of the masses, down to where masses underflow."""
+    """The largest difference between the logarithms given and those of the masses, except where masses underflow."""
     seen = mass > TINY
     apart = np.abs(logs[seen] - np.log(mass[seen])).max(initial=0)
-    below = np.where(seen | (logs == -np.inf), 0, logs.astype(Long) - FAINT)  # of what underflows, so much is known
+    below = np.where(
+        seen | (logs == -np.inf), 0, logs.astype(Long) - FAINT
+    )  # an underflowed mass has a log below FAINT
     return np.maximum(apart, np.maximum(0, below).max(initial=0))
 
 
@@ -135,14 +137,14 @@ def log_partition(answer: "Projection", log_w: Array, sets: RowSets) -> Array:
         or not np.isfinite(answer.beta[met]).all()
         or not (np.isfinite(answer.log_pairs) & moves)[pairs].all()
     ):
-        return Long(np.inf)  # the answer leaves out what it must not
+        return Long(np.inf)  # the answer leaves out a feasible state or pair
     beta = np.where(met, answer.beta, 0.0).astype(Long)
     masses = np.where(pairs, -row_bounds(answer, log_w, sets, beta, met) - beta[sk.state_of_pair], -np.inf)
     return log_sums(masses, sk.layer_pair_ptr[:-1]).sum()
 
 
 def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, met: Flags) -> Array:
-    """kappa(x, a), a lower bound for each pair that takes part."""
+    """A lower bound on kappa(x, a) for each feasible pair."""
     sk, first = answer.skeleton, answer.skeleton.transition_ptr[:-1]
     allowed = (answer.log_weights > -np.inf) & met[sk.successor]
     log_u = np.where(allowed, log_w, 0) + beta[sk.successor]
@@ -153,7 +155,7 @@ def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, m
     used = np.logical_or.reduceat(moves, first)
     least = np.where(used, np.minimum.reduceat(np.where(moves, t, np.inf), first), 0)
     most = np.where(used, np.maximum.reduceat(np.where(moves, t, -np.inf), first), 0)
-    # Without mass any t holds: the least where there might have been some, else the largest.
+    # Without mass any t is valid: take the smallest where mass is possible, else the largest.
     t = np.where(moves, t, np.where(allowed, sk.over_transitions(least), sk.over_transitions(most)))
     inside = allowed & (sets.high > 0) if sets.is_box else allowed
     total = np.where(used, log_sums(np.where(inside, log_u + t, -np.inf), first), 0)
@@ -171,16 +173,18 @@ def row_bounds(answer: "Projection", log_w: Array, sets: RowSets, beta: Array, m
 def box_bound(sk: Skeleton, sets: RowSets, t: Array, inside: Flags) -> Array:
     """max over s of s - sum (s - t)_+ high + sum (t - s)_+ low.
 
-    It is concave and piecewise linear in s, and so largest at the first t of the row, in ascending order, beyond which
-    it no longer rises: its slope there is 1 - sum of high up to this t - sum of low above it.
+    It is concave and piecewise linear in s. So its maximum is at the first t of the row, in ascending order, beyond
+    which the slope is not positive; beyond t, the slope is 1 - sum of high up to this t - sum of low above it.
     """
     first, row = sk.transition_ptr[:-1], sk.over_transitions(np.arange(sk.num_pairs))
     low, high = (np.where(inside, bound, 0).astype(Long) for bound in (sets.low, sets.high))
     order = np.lexsort((t, row))
     fall = np.cumsum((high - low)[order])
-    room = np.append(Long(0), fall)[first] + 1 - np.add.reduceat(low, first)  # as much of it as makes the slope 0
+    room = (
+        np.append(Long(0), fall)[first] + 1 - np.add.reduceat(low, first)
+    )  # the sum of high - low that makes the slope 0
     beyond = np.where(fall >= sk.over_transitions(room), t[order], np.inf)
-    highest = np.maximum.reduceat(np.where(inside, t, -np.inf), first)  # where rounding makes it rise to the end
+    highest = np.maximum.reduceat(np.where(inside, t, -np.inf), first)  # if rounding makes the function rise to the end
     s = np.minimum(np.minimum.reduceat(beyond, first), highest)
     known = np.where(np.isfinite(s), s, 0)
     apart = sk.over_transitions(known) - t
@@ -189,7 +193,7 @@ def box_bound(sk: Skeleton, sets: RowSets, t: Array, inside: Flags) -> Array:
 
 
 def feasible(sk: Skeleton, log_weights: Array, sets: RowSets) -> tuple[Flags, Flags]:
-    """The pairs with a row in their set that avoids all dead ends, and the states that feasible paths meet."""
+    """The pairs with a row in their set that avoids all dead ends, and the states on feasible paths."""
     possible, met = np.zeros(sk.num_pairs, bool), np.zeros(sk.num_states, bool)
     met[-1] = True  # for now: from here the last state can be reached
     for k in range(sk.num_steps - 1, -1, -1):
@@ -216,7 +220,7 @@ def layer_slices(sk: Skeleton, k: int) -> tuple[slice, slice]:
 
 
 def can_avoid(sets: RowSets, pairs: slice, at: slice, avoided: Flags, first: Array) -> Flags:
-    """Whether a row of the set has no mass on what is avoided, for the pairs of a layer."""
+    """For the pairs of a layer: whether some row of the set has no mass on the avoided entries."""
     radius, low = sets.radius[pairs], sets.low[at]
     forced = np.add.reduceat(np.where(avoided, low, 0), first)
     if sets.is_box:

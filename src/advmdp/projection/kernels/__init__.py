@@ -1,12 +1,12 @@
 """The kernels of the projection, from the inside out.
 
 ``exact.py`` (exponential, logarithm), ``sums.py``, ``rows.py`` with ``log_rows.py`` (one pair), ``weights.py`` and
-``dual.py`` (all pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py`` (masses beyond the
-float64), ``answer.py`` (a feasible q from the rows), ``certificate.py`` with ``certificate_sums.py`` (how far it may be
-from the optimum), ``solver.py`` (the loop), ``memory.py`` (who owns the arrays).
+``dual.py`` (all pairs at one beta), ``newton.py`` and ``direct.py`` (the step in beta), ``far.py`` (masses outside the
+range of float64), ``answer.py`` (a feasible q from the rows), ``certificate.py`` with ``certificate_sums.py`` (a bound
+on the distance from the optimum), ``solver.py`` (the loop), ``memory.py`` (the owners of the arrays).
 
-Each is an extension module in Cython's pure Python mode. The ``.pxd`` file of the same name is its header: it has the C
-types of all functions. ``types.pxd`` has the structs that they share.
+Each is an extension module in Cython's pure Python mode. The ``.pxd`` file of the same name is its header, with the C
+types of all functions. ``types.pxd`` has the shared structs.
 """
 
 from advmdp.core.processor import kernel_path

@@ -4,10 +4,10 @@ from .four cimport Four, Mask
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef enum:
-    MOST = 32  # entries of a row that is projected beside others
+    MOST = 32  # entries of a row that is projected together with others
 
 cdef struct Group:
-    # Up to four watched pairs whose rows are as long, from the k-th on. The last stands in for those there are not.
+    # Up to four watched pairs from the k-th on, with rows of equal length. The last fills the unused lanes.
     Index k
     Index count
     Index size
@@ -15,17 +15,17 @@ cdef struct Group:
     Index begin[4]
 
 cdef struct Balls:
-    # Four rows of balls: multipliers, the masses of A and B, and which rows are what.
+    # Four rows of balls: multipliers, the masses of A and B, and the state of each row.
     Four a
     Four b
     Four mass_a
     Four mass_b
     Mask inside
-    Mask known  # the same entries as at beta_base are at the centre
-    Mask hard  # left to the solvers of single rows
+    Mask known  # the entries at the centre are the same as at beta_base
+    Mask hard  # left to the solvers for single rows
 
 cdef struct Boxes:
-    # Four rows of boxes: the multiplier, and sums over the entries that move and over those at a bound.
+    # Four rows of boxes: the multiplier, and sums over the free entries and over those at a bound.
     Four s
     Four free
     Four clipped

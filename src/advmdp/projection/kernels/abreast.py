@@ -1,10 +1,9 @@
-"""Four rows of `rows.py` abreast: one in each lane of a vector register, where rows are short.
+"""Four short rows of `rows.py` at once, one in each lane of a vector register.
 
-A row of five entries is too short for vector registers, and every sum over it ends in a few additions that wait for
-each other. So four rows as long as each other are loaded side by side, and take their Newton passes together until the
-last has settled. A lane that has settled does not change any more: what a row becomes depends on nothing but itself.
-What needs more than that, a row that Newton does not settle or whose weights underflow, is left to the functions for
-single rows, which also say what the equations are.
+A row of five entries is too short for vector registers, and every sum over it ends in additions that wait for each
+other. So four rows of equal length are loaded side by side and take their Newton passes together until the last
+converges. A converged lane does not change again, so the result for a row does not depend on the others. Rows that
+Newton does not solve, or whose weights underflow, go to the functions for single rows, which also state the equations.
 """
 
 import cython
@@ -41,7 +40,7 @@ ROUNDING = cython.declare(cython.double, 1e-14)
 
 
 def group_of(sk, sets, w, k, end):
-    """The watched pairs from the k-th on, before `end`, that go abreast; none if that one goes alone."""
+    """The watched pairs from the k-th on, before `end`, to project together; none if the k-th goes alone."""
     group: Group
     pair = w.watched[k]
     size = sk.transition_ptr[pair + 1] - sk.transition_ptr[pair]
@@ -60,7 +59,7 @@ def group_of(sk, sets, w, k, end):
 
 
 def side_by_side(values, group, out):
-    """Load numbers of the transitions of four rows."""
+    """Load values at the transitions of four rows."""
     a, b = values + group.begin[0], values + group.begin[1]
     c, d = values + group.begin[2], values + group.begin[3]
     for j in range(group.size):
@@ -68,7 +67,7 @@ def side_by_side(values, group, out):
 
 
 def at_successors(sk, values, group, room, out):
-    """Load numbers of the successors of four rows. `room` is memory for these where they are not consecutive."""
+    """Load values at the successors of four rows. `room` is memory for successors that are not consecutive."""
     there: Reals[4]
     same: cython.bint = True
     for lane in range(4):
@@ -102,7 +101,7 @@ def load_rows(sk, w, group, u, room):
 
 
 def settle_balls(u, center, size, half, s, again, p):
-    """`settle_again` for the rows that were tight, whose last row p is, and `settle_ball` for the others."""
+    """`settle_again` for the rows that were tight, from their last row p, and `settle_ball` for the others."""
     found: Balls
     u_a, center_a, u_b, center_b = each(0.0), each(0.0), each(0.0), each(0.0)
     found.a = found.b = each(1.0) / s
@@ -161,7 +160,7 @@ def stay_shift(p, center, shift, size):
 
 
 def write_rows(w, group, hard, p):
-    """Write the rows that are not hard to where they belong."""
+    """Store the rows that are not hard."""
     if group.count == 4 and not hard:
         a, b, c, d = w.row + group.begin[0], w.row + group.begin[1], w.row + group.begin[2], w.row + group.begin[3]
         for j in range(group.size):
@@ -183,7 +182,7 @@ def were_tight(w, group):
 
 
 def write_numbers(w, group, a, b, mass_a, mass_b, cost, tight, hard):
-    """`write_row` for four rows. Of those that are hard it stays known whether they were tight."""
+    """`write_row` for four rows. Hard rows keep their flag `tight`."""
     k = group.k
     if group.count == 4:
         store(w.log_a + k, a)
@@ -234,7 +233,7 @@ def project_balls(sk, sets, w, group, scratch, log_u, breaks):
 
 
 def settle_boxes(u, low, high, size, whole, again, p):
-    """`settle_box_again` for the rows that were tight, whose last row p is, and `settle_box` for the others."""
+    """`settle_box_again` for the rows that were tight, from their last row p, and `settle_box` for the others."""
     found: Boxes
     free, clipped, first_free, first_clipped = each(0.0), each(0.0), each(0.0), each(0.0)
     found.s = each(1.0) / whole
@@ -275,7 +274,7 @@ def settle_boxes(u, low, high, size, whole, again, p):
 
 
 def clip_rows(u, low, high, size, found, shift, p, mass):
-    """`clip_row` of four rows, and the mass of what moves; returns the sum of p (beta - beta_base) over the rest."""
+    """`clip_row` for four rows, with the free mass; returns the sum of p (beta - beta_base) of the rest."""
     moved = each(0.0)
     mass[0] = each(0.0)
     loose = equal(found.count, each(0.0))
@@ -340,10 +339,10 @@ def project_boxes(sk, sets, w, group, scratch, log_u, breaks):
 
 
 def project_watched(sk, sets, w, part):
-    """The rows of all watched pairs at the current beta."""
+    """Project the rows of all watched pairs at the current beta."""
     abreast: cython.double[20 * 32]
     u, log_u = scratch_row(w, part.number, 0), scratch_row(w, part.number, 1)
-    breaks = scratch_row(w, part.number, 3)  # which Newton's step uses, at another time
+    breaks = scratch_row(w, part.number, 3)  # shared with Newton's step, which runs at another time
     k: cython.Py_ssize_t = part.watched
     while k < part.watched_end:
         group = group_of(sk, sets, w, k, part.watched_end)

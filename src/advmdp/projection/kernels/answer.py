@@ -1,11 +1,11 @@
-"""The answer, rebuilt from the policy and the rows at beta so that it is feasible to rounding.
+"""The answer, rebuilt from the policy and the rows at beta, so that it is feasible up to rounding.
 
 A forward pass gives mu'(x') = sum mu'(x) pi(a|x) p(x'), hence an occupancy measure q' whose flow is conserved:
 q' = q mu'(x)/mu(x), where mu is the outflow of the dual.
 
-Where log w is 1e5, so are beta, ln Z and the offsets of the weights, and their sums are known to 1e-11 only. So q' is
-never made from those: the mass of a state comes from the forward pass, and is divided by numbers of order one and by
-exponentials of differences of offsets, which are exact. Flow is conserved to the rounding of q', not to that of log w.
+If log w is near 1e5, so are beta, ln Z and the offsets of the weights, and their sums have errors of 1e-11. So q' does
+not use these sums. The mass of a state comes from the forward pass, and is split by numbers of order one and by
+exponentials of differences of offsets, which are exact. Flow is conserved to the rounding of q', not that of log w.
 """
 
 import cython
@@ -29,7 +29,7 @@ SMALLEST_FACTOR = cython.declare(cython.double, 1e-150)
 
 
 def forward_pass(sk, w):
-    """lift(x) = ln mu'(x)/mu(x), for masses in range; leaves mu', times 2^500, as inflow."""
+    """Compute lift(x) = ln mu'(x)/mu(x) for masses in range; store mu', times 2^500, as inflow."""
     memset(w.inflow, 0, sk.states * cython.sizeof(cython.double))
     w.inflow[0] = 1.0 / UNIT
     for x in range(sk.states - 1):
@@ -71,14 +71,14 @@ def write_free(sk, w, part, log_q):
         if not w.alive[x]:
             continue
         log_share = w.lift[x] + w.log_out[x] - w.log_total[x]
-        known, factor = INFINITY, 0.0  # the pairs of a state mostly share their offset
+        known, factor = INFINITY, 0.0  # the pairs of a state usually share their offset
         for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
             if w.status[pair] != FREE:
                 continue
             log_factor = log_share + (w.offset[pair] - w.top[x])
             if log_factor != known:
                 known, factor = log_factor, exponential(log_factor)
-            scale = factor if factor > SMALLEST_FACTOR else 1.0  # so that the sum keeps its digits
+            scale = factor if factor > SMALLEST_FACTOR else 1.0  # keeps the digits of the sum
             write_free_row(sk, w, pair, scale, log_factor - LIFT, log_q)
             begin = sk.transition_ptr[pair]
             size = sk.transition_ptr[pair + 1] - begin
@@ -90,7 +90,7 @@ def write_free(sk, w, part, log_q):
 
 
 def write_bounded(sets, begin, size, row, log_share, log_a, log_u, log_q):
-    """log q of a point or of a tight row of a box, by class and never from p."""
+    """log q of a point or of a tight row of a box, from the class of each entry, not from p."""
     low, log_low = sets.low + begin, sets.log_low + begin
     if sets.is_box:
         high, log_high = sets.high + begin, sets.log_high + begin
@@ -104,7 +104,7 @@ def write_bounded(sets, begin, size, row, log_share, log_a, log_u, log_q):
 
 
 def write_ball(sk, sets, w, k, log_share, log_u, log_q):
-    """log q of a tight row of an L1 ball, by class and never from p."""
+    """log q of a tight row of an L1 ball, from the class of each entry, not from p."""
     pair, log_a, log_b = w.watched[k], w.log_a[k], w.log_b[k]
     begin = sk.transition_ptr[pair]
     row, low, log_low, logs = w.row + begin, sets.low + begin, sets.log_low + begin, log_q + begin
@@ -135,7 +135,7 @@ def write_watched(sk, sets, w, part, log_q):
 
 
 def write_absent(sk, w, part, log_q):
-    """Zero mass on impossible pairs and on states that take no part."""
+    """Zero mass on impossible pairs and on states off all feasible paths."""
     for pair in range(sk.pair_ptr[part.first], sk.pair_ptr[part.end]):
         if w.status[pair] == IMPOSSIBLE or not w.alive[sk.state_of[pair]]:
             for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
@@ -153,8 +153,8 @@ def write_logs(sk, sets, w, number, log_q):
 
 
 def scale_rows(sk, w, part):
-    """q = q(x,a) p for every watched pair, in the place of p."""
-    share = w.mass_a  # not where shares are: that is the policy, which other threads write
+    """Overwrite p by q = q(x,a) p for every watched pair."""
+    share = w.mass_a  # not `share`: that memory is the policy, which other threads write
     for k in range(part.watched, part.watched_end):
         share[k] = w.log_pair[w.watched[k]]
     exponentiate(share + part.watched, part.watched_end - part.watched)
@@ -165,7 +165,7 @@ def scale_rows(sk, w, part):
 
 
 def write_policy(sk, w, part):
-    """pi(a|x) = q(x,a) / mu'(x), uniform where no mass can be."""
+    """pi(a|x) = q(x,a) / mu'(x), uniform in states without mass."""
     policy = w.policy
     for x in range(part.first, part.end):
         for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
@@ -182,7 +182,7 @@ def write_policy(sk, w, part):
 
 
 def write_part(sk, sets, w, number):
-    """log q', ln q'(x,a), the policy, and in the place of the rows q'."""
+    """Write log q', ln q'(x,a), the policy, and q' over the rows."""
     part = part_of(sk, w, number)
     write_logs(sk, sets, w, number, w.log_q)
     scale_rows(sk, w, cython.address(part))
@@ -190,7 +190,7 @@ def write_part(sk, sets, w, number):
 
 
 def write_answer(sk, sets, w):
-    """The answer, all parts of it."""
+    """Write all parts of the answer."""
     if sk.parts > 1:
         for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
             write_part(sk, sets, w, number)

@@ -1,4 +1,4 @@
-"""The certificate: how far an answer is from the optimum at the most, by weak duality, in code of its own.
+"""The certificate: a bound on the distance of an answer from the optimum, by weak duality, in separate code.
 
 Weak duality. For any beta with beta(x_0) = beta(x_L) = 0 and any numbers k(x,a) <= kappa(x,a; beta), no occupancy
 measure of the set has sum q ln(q/w) below
@@ -7,31 +7,31 @@ measure of the set has sum q ln(q/w) below
 
 With u(x') = w(x,a,x') exp(beta(x')), Lagrangian duality for one row gives such a k for any multipliers:
 
-    any set     k = - ln sum u                                                      (no constraint is looked at)
+    any set     k = - ln sum u                                                      (ignores the constraints)
     L1 ball     k = sum c t - ln sum u e^t - epsilon (t_max - t_min) / 2            for any t(x')
     box         k = s - ln sum u e^t - sum (s - t)_+ high + sum (t - s)_+ low       for any t(x') and s
     point       k = sum P ln(P/u)
 
-At the optimum t = ln(p/u). Here t = ln(c/u) clipped to [ln a, ln b], or ln s clipped to [ln(low/u), ln(high/u)]: of the
-solver's work only the numbers ln a, ln b or ln s of a pair are used, and wrong ones make the bound worse, not false.
+At the optimum t = ln(p/u). Here t = ln(c/u) clipped to [ln a, ln b], or ln s clipped to [ln(low/u), ln(high/u)]. From
+the solver this uses only ln a, ln b or ln s of a pair; wrong values make the bound looser, never false.
 With d(x,a) = exp(-k(x,a) - beta(x)) / S_k and p = q(x,a,.) / q(x,a), the gap between the answer and the bound is
 
     sum over pairs of q(x,a) [ sum p ln(p/u) - k(x,a) ]   +   sum over layers of KL(q(x,a) || d(x,a)),
 
-two sums of terms that are not negative: an error in a row, in its cost or in a mass shows, and none cancels another.
+two sums of nonnegative terms. So an error in a row, its cost or a mass is visible, and errors cannot cancel.
 
-This holds for an answer that is feasible, so flow and rows are checked here too. Pairs without a feasible row, and
-states that no feasible path meets, take no part; which ones these are is worked out here once more.
+This holds for a feasible answer, so flow and rows are checked here too. Pairs without a feasible row, and states on no
+feasible path, are excluded; this file determines them again, independently of the solver.
 
 It shares with the solver the exponential and the logarithm, the sets as :meth:`RowSet.bounds` prepares them, and the
-offsets that keep u in range; wrong offsets are refused. The value of the answer comes from q; from log_q only where q
-underflows, and log_q is compared with q elsewhere.
+offsets that keep u in range; it rejects wrong offsets. The value of the answer comes from q, or from log_q where q
+underflows; elsewhere log_q is compared with q.
 
-Rounding. A logarithm ln u is known to some units in the last place of its largest summand. `doubt` adds that up, entry
-by entry and times their masses, with what a miss in the flow costs at its beta, to first order in the unit roundoff.
+Rounding. The error of ln u is some units in the last place of its largest summand. `doubt` sums these errors, weighted
+by the masses of the entries, plus the cost of flow imbalances at their beta, to first order in the unit roundoff.
 
-Pairs are weighed in runs of whole states: first the logarithms of all entries, then the sums over rows
-(`certificate_sums.py`), then what follows from these.
+Pairs are processed in runs of whole states: first the logarithms of all entries, then the sums over rows
+(`certificate_sums.py`), then the bounds.
 """
 
 import cython
@@ -53,7 +53,7 @@ from cython.cimports.advmdp.projection.kernels.weights import end_of_run
 from cython.cimports.libc.math import INFINITY, fabs, log
 from cython.parallel import prange
 
-ULPS = cython.declare(cython.double, 4.0)  # of its largest term that a sum of four logarithms may be off, twice
+ULPS = cython.declare(cython.double, 4.0)  # twice the error of a sum of four logarithms, in ulps of its largest term
 ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py
 FAR = cython.declare(cython.double, 1e300)
 TINY = cython.declare(cython.double, 1e-290)
@@ -62,7 +62,7 @@ SHUT = cython.declare(cython.double, 0.0)
 
 
 def can_avoid(sk, sets, w, pair):
-    """Whether some row of C(x,a) has no mass on forbidden entries and on states without a feasible path."""
+    """Whether some row of C(x,a) has no mass on forbidden entries or on states without a feasible path."""
     radius = sets.radius[pair]
     forced = allowed = lost = 0.0
     count = 0
@@ -90,9 +90,9 @@ def can_reach(sets, pair, i):
 
 
 def mark_feasible(sk, sets, w):
-    """open_(x) = 1 for the states that a feasible path from the first state to the last may meet, else 0 or -1.
+    """Set open_(x) = 1 for the states on a feasible path from the first state to the last, else 0 or -1.
 
-    able(x,a) says whether the pair can avoid what is forbidden.
+    able(x,a) tells whether the pair can avoid the forbidden entries.
     """
     open_, last = w.open_, sk.states - 1
     for x in range(last - 1, -1, -1):
@@ -102,7 +102,7 @@ def mark_feasible(sk, sets, w):
             if w.able[pair]:
                 open_[x] = OPEN
     for x in range(1, last + 1):
-        open_[x] = -open_[x]  # not yet met
+        open_[x] = -open_[x]  # not yet reached
     for x in range(last):
         if open_[x] != OPEN:
             continue
@@ -116,7 +116,7 @@ def mark_feasible(sk, sets, w):
 
 
 def mark_met(sk, w):
-    """As `mark_feasible` where nothing is forbidden: every path is feasible."""
+    """`mark_feasible` if nothing is forbidden, so every path is feasible."""
     for x in range(1, sk.states):
         w.open_[x] = SHUT
     for x in range(sk.states - 1):
@@ -153,12 +153,12 @@ def tilt_ball(center, log_center, log_u, size, log_a, log_b, t, tilted):
         clipped = ratio if ratio > log_a else log_a
         clipped = clipped if clipped < log_b else log_b
         tilt = clipped if center[j] > 0.0 else log_a
-        t[j] = tilt if present else log_b  # a forbidden entry wants its mass elsewhere
+        t[j] = tilt if present else log_b  # a forbidden entry gets the largest tilt
         tilted[j] = log_u[j] + t[j]
 
 
 def tilt_box(low, high, log_low, log_high, log_u, size, log_s, t, tilted):
-    """t = ln s clipped to [ln(low/u), ln(high/u)], and ln(u e^t); an entry whose mass is zero costs nothing."""
+    """t = ln s clipped to [ln(low/u), ln(high/u)], and ln(u e^t); an entry without mass costs nothing."""
     for j in range(size):
         present: cython.bint = (log_u[j] > -FAR) & (high[j] > 0.0)
         logs = log_u[j] if present else 0.0
@@ -171,13 +171,13 @@ def tilt_box(low, high, log_low, log_high, log_u, size, log_s, t, tilted):
 
 
 def is_tilted(sets, w, pair, k):
-    """Whether a pair, the k-th that is watched, has multipliers that may improve its bound."""
+    """Whether a pair, the k-th watched one, has multipliers that may improve its bound."""
     radius = sets.radius[pair]
     return 0.0 < radius < 2.0 and fabs(w.log_a[k] + LIFT) < FAR and fabs(w.log_b[k] + LIFT) < FAR
 
 
 def prepare_run(sk, sets, w, part, first, end, k):
-    """All logarithms and exponentials of the states first .. end, whose first watched pair is the k-th or later."""
+    """Compute all logarithms and exponentials of the states first .. end; their first watched pair is >= k."""
     begin, number = first_entry(sk, first), part.number
     size = first_entry(sk, end) - begin
     log_u, side, t, tilted = run_row(w, number, 0), run_row(w, number, 3), run_row(w, number, 4), run_row(w, number, 5)
@@ -204,14 +204,14 @@ def prepare_run(sk, sets, w, part, first, end, k):
 
 
 def log_masses(w, first, end):
-    """ln q(x,a), from the masses where these are in range, for some pairs; left as their excess for now."""
+    """Compute ln q(x,a) from the masses in range, for some pairs; stored in `excess` for now."""
     logarithms_or_zero(w.mass + first, end - first, TINY, w.excess + first)
     for pair in range(first, end):
         w.excess[pair] = w.excess[pair] if w.mass[pair] > TINY else w.log_pair[pair]
 
 
 def bound_row(sets, w, pair, k, sums, more):
-    """k(x,a) where u is relative to the offset; adds to `more` how well it is known. k = -1: not watched."""
+    """k(x,a) for u relative to the offset; adds its rounding error to `more`. k = -1 means not watched."""
     radius, total, size = sets.radius[pair], sums.total, sums.size
     if radius == 0.0:
         more[0] = sums.linear_size
@@ -238,7 +238,7 @@ def bound_row(sets, w, pair, k, sums, more):
 
 
 def judge_pair(sets, w, x, pair, k, count, sums):
-    """bound, excess and doubt of one pair of `count` entries; returns the violation of its row."""
+    """Compute bound, excess and doubt of a pair with `count` entries; return the violation of its row."""
     here, offset, known, mass = w.beta[x], w.offset[pair] + LIFT, w.excess[pair], w.mass[pair]
     more = cython.declare(cython.double, 0.0)
     bound = bound_row(sets, w, pair, k, sums, cython.address(more))
@@ -247,7 +247,7 @@ def judge_pair(sets, w, x, pair, k, count, sums):
     large = more + fabs(here) + fabs(offset) + fabs(known) + (sums.weight / mass if mass > 0.0 else 0.0)
     w.doubt[pair] = 4.0 + count + large
     w.apart[x] += sums.apart + mass * fabs(known - w.log_pair[pair])
-    if sums.stray > 0.0 or not fabs(bound) < FAR:  # what must not be; a possible pair without a bound
+    if sums.stray > 0.0 or not fabs(bound) < FAR:  # an invalid entry, or a feasible pair without a bound
         return INFINITY
     if sets.radius[pair] >= 2.0:
         return 0.0
@@ -255,10 +255,10 @@ def judge_pair(sets, w, x, pair, k, count, sums):
 
 
 def judge_run(sk, sets, w, part, first, end, k):
-    """Judge the pairs of the states first .. end; returns the number of the next watched pair.
+    """Judge the pairs of the states first .. end; return the number of the next watched pair.
 
-    violation(x) is the sum over a state's rows. It is infinite where the solver and this file do not agree on what can
-    take part at all.
+    violation(x) is the sum over a state's rows. It is infinite if the solver and this file disagree on which pairs are
+    feasible.
     """
     sums = w.tallies + part.number * w.run_stride
     for x in range(first, end):
@@ -269,7 +269,7 @@ def judge_run(sk, sets, w, part, first, end, k):
             possible: cython.bint = w.open_[x] == OPEN and (w.plain or w.able[pair])
             if w.open_[x] == OPEN and possible != (w.status[pair] != IMPOSSIBLE):
                 worst, possible = INFINITY, False
-            if possible:  # sums, since a maximum loses NaN
+            if possible:  # sums, since a maximum would lose NaN
                 count = sk.transition_ptr[pair + 1] - sk.transition_ptr[pair]
                 worst += judge_pair(sets, w, x, pair, k if watched else -1, count, sums)
             else:
@@ -282,7 +282,7 @@ def judge_run(sk, sets, w, part, first, end, k):
 
 
 def weigh_part(sk, sets, w, number):
-    """Weigh all pairs of one part, run by run."""
+    """Judge all pairs of one part, run by run."""
     part = part_of(sk, w, number)
     for y in range(part.into, part.into_end):
         w.inflow[y] = 0.0
@@ -308,7 +308,7 @@ def divergence(ratio):
 
 
 def layer_gap(w, first, end):
-    """ln S_k, the gap of the layer, what rounding may add to it, and the sum of its q; for the pairs first .. end."""
+    """ln S_k, the gap of the layer, its rounding error, and the sum of its q, for the pairs first .. end."""
     found: Layer
     top, s = -INFINITY, 0.0
     for pair in range(first, end):
@@ -323,7 +323,7 @@ def layer_gap(w, first, end):
     doubt = fabs(log_s) + (end - first)
     for pair in range(first, end):
         q, dual = w.mass[pair], w.dual[pair] / s
-        if w.bound[pair] == -INFINITY:  # it takes no part
+        if w.bound[pair] == -INFINITY:  # infeasible
             continue
         if dual > TINY:
             gap += w.excess[pair] + dual * divergence(q / dual)
@@ -336,9 +336,9 @@ def layer_gap(w, first, end):
 
 
 def certify(sk, sets, w):
-    """The gap, what rounding may add to it, the violations of flow and rows, sum q |ln q - log_q|, and sum_k ln S_k.
+    """The gap, its rounding error, the violations of flow and rows, sum q |ln q - log_q|, and sum_k ln S_k.
 
-    The gap is NaN where anything else is no number.
+    The gap is NaN if any of the others is NaN.
     """
     found: Certificate
     for x in range(sk.states):
@@ -373,7 +373,7 @@ def certify(sk, sets, w):
                 outflow += w.mass[pair]
             miss = fabs(w.inflow[x] - outflow) if x > 0 else 0.0
             flow = max(flow, miss)
-            gap += 0.0 * miss + 0.0 * w.violation[x]  # a maximum loses NaN
+            gap += 0.0 * miss + 0.0 * w.violation[x]  # a maximum would lose NaN
             doubt += miss * fabs(w.beta[x]) if w.alive[x] else 0.0
     total += lost
     found.gap, found.doubt = gap + 0.0 * apart, doubt + EPSILON * fabs(total)

@@ -1,4 +1,4 @@
-"""The sums over rows that the certificate needs, from the logarithms that it has prepared for a run of states."""
+"""The sums over rows that the certificate needs, from the logarithms prepared for a run of states."""
 
 import cython
 from cython.cimports.advmdp.projection.kernels.types import LIFT, run_row
@@ -6,12 +6,12 @@ from cython.cimports.libc.math import fabs
 
 FAR = cython.declare(cython.double, 1e300)
 TINY = cython.declare(cython.double, 1e-290)
-LOG_TINY = cython.declare(cython.double, -667.7495)  # ln 1e-290, and AGREE
+LOG_TINY = cython.declare(cython.double, -667.7495)  # just above ln 1e-290 + AGREE
 AGREE = cython.declare(cython.double, 1e-5)  # the most that log_q may differ from ln q, however small q is
 
 
 def sum_masses(sk, w, first, end):
-    """mass(x,a) = sum of |q|, for some pairs: NaN if there is one."""
+    """mass(x,a) = sum of |q| for some pairs; NaN if an entry is."""
     for pair in range(first, end):
         s = 0.0
         for i in range(sk.transition_ptr[pair], sk.transition_ptr[pair + 1]):
@@ -20,16 +20,16 @@ def sum_masses(sk, w, first, end):
 
 
 def sum_entries(log_u, u, known, side, q, log_q, size, log_pair, sums):
-    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; what must not be; sum q |ln q - log_q|.
+    """sum u and its magnitude; the cost sum q ln(p/u) and its magnitude; stray entries; sum q |ln q - log_q|.
 
-    `log_q` is used where q underflows only, and checked elsewhere. What must not be is mass on forbidden entries, and
-    entries whose log_q is not ln q.
+    `log_q` is used only where q underflows, and checked elsewhere. Stray entries are forbidden ones with mass, and
+    those whose log_q is not ln q.
     """
     total = magnitude = cost = weight = stray = apart = 0.0
     for j in range(size):
         present: cython.bint = log_u[j] > -FAR
         seen: cython.bint = q[j] > TINY
-        given = log_q[j] if log_q[j] > -FAR else 0.0  # what is forbidden has no logarithm
+        given = log_q[j] if log_q[j] > -FAR else 0.0  # forbidden entries have no logarithm
         logs = log_u[j] if present else 0.0
         best = known[j] if seen else given
         size_of = fabs(logs) + side[j]
@@ -84,7 +84,7 @@ def sum_point(log_u, side, center, log_center, size, sums):
 
 
 def row_distance(low, high, is_box, q, size, mass):
-    """How far the row is from its centre in L1 norm, or the sum of what it is beyond its bounds; times its mass."""
+    """The L1 distance of a row from its centre, or the sum by which it violates its bounds; times its mass."""
     d = 0.0
     if is_box:
         for j in range(size):
@@ -97,7 +97,7 @@ def row_distance(low, high, is_box, q, size, mass):
 
 
 def tally_run(sk, sets, w, part, first, end, k):
-    """All sums over the rows of the pairs first .. end; the first of them that is watched is the k-th or later."""
+    """Compute all sums over the rows of the pairs first .. end; their first watched pair is >= k."""
     number, sums = part.number, w.tallies + part.number * w.run_stride
     log_u, u, known = run_row(w, number, 0), run_row(w, number, 1), run_row(w, number, 2)
     side, t, tilted = run_row(w, number, 3), run_row(w, number, 4), run_row(w, number, 5)

@@ -2,12 +2,12 @@
 
 The matrix of `newton.py` couples a layer with itself and with its two neighbours. It is stored row by row over the
 three layers, `band[x, c - first state of the layer before x]`, and eliminated from the first layer to the last. Near
-balance it is a symmetric positive matrix with its rows scaled, so no pivoting is needed. The factors are kept: the last
-step of a projection is so small that those of the step before will do.
+balance it is a symmetric positive matrix with scaled rows, so no pivoting is needed. The factors are kept: the last
+step of a projection is so small that it can reuse those of the previous step.
 
-Rows have five to thirty entries, for which the compiler's own vector loops take longer to set up than to run. So they
-are added four entries at a time (`add_lanes`), up to three beyond their end: there is room behind every row, and what
-stands there in the row that is added is zero, or belongs to columns that nothing reads.
+Rows have five to thirty entries, for which the compiler's own vector loops take longer to set up than to run. So rows
+are added four entries at a time (`add_lanes`), up to three beyond their end. There is room behind every row, and the
+surplus entries of the added row are zero or belong to columns that nothing reads.
 """
 
 import cython
@@ -60,9 +60,9 @@ def three_vectors(p, low, high, is_box, size, keep_a, keep_b, vectors, stride):
 
 
 def choose_vectors(p, low, high, is_box, size, stride, chosen):
-    """Where the vector that an entry adds begins: that of A, to which every bound of zero belongs, of B, or p.
+    """The start of the vector that each entry adds: that of A (which includes every bound of zero), that of B, or p.
 
-    Without branches, which no processor could guess.
+    Without branches, which a processor could not predict.
     """
     if is_box:
         for j in range(size):
@@ -78,7 +78,7 @@ def choose_vectors(p, low, high, is_box, size, stride, chosen):
 def add_tight(sk, sets, w, far, back):
     """q(x,a) [p p - p_A p_A/mass_a - p_B p_B/mass_b] of the tight rows: each adds one of three vectors to row x'.
 
-    What of the inflow does not answer to beta, because its entry is pinned, is taken off the diagonal.
+    The inflow on pinned entries, which does not respond to beta, is subtracted from the diagonal.
     """
     vectors, layer, width = scratch_row(w, 0, 3), 0, w.band_width
     chosen = cython.cast(cython.pointer(cython.Py_ssize_t), scratch_row(w, 0, 2))
@@ -104,7 +104,7 @@ def add_tight(sk, sets, w, far, back):
 
 
 def add_row(sk, w, pair, share, back, shift, vectors, chosen):
-    """Add to the row of every successor of a pair the vector of its entry."""
+    """Add the vector of each entry of a pair to the row of its successor."""
     begin, first, width, fixed = sk.transition_ptr[pair], sk.first_of_pair[pair], w.band_width, 2 * w.stride
     size, factors = sk.transition_ptr[pair + 1] - begin, scratch_row(w, 0, 0)
     there, successor, matrix = back + begin, sk.successor + begin, w.band - shift
@@ -128,9 +128,9 @@ def add_row(sk, w, pair, share, back, shift, vectors, chosen):
 
 
 def subtract_pivot(target, pivot, inverse, size):
-    """Free a row of its part along another, both from the column of the pivot on; `size` columns follow it.
+    """Eliminate the pivot's column from a row, both from that column on; `size` columns follow it.
 
-    `inverse` is that of the pivot. The factor stays in the place of what it has removed.
+    `inverse` is the inverse of the pivot. The factor overwrites the eliminated entry.
     """
     m = -target[0] * inverse
     target[0] = m
@@ -140,7 +140,7 @@ def subtract_pivot(target, pivot, inverse, size):
 
 
 def factorise(sk, w):
-    """Eliminate the band, and leave in it the factors and the inverse pivots. False if a pivot vanishes."""
+    """Eliminate the band; store the factors and the inverse pivots in it. False if a pivot vanishes."""
     width = w.band_width
     for layer in range(1, sk.steps):
         before, here, end = sk.layer_ptr[layer - 1], sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
@@ -159,7 +159,7 @@ def factorise(sk, w):
 
 
 def along_row(band, values, size):
-    """The sum of a row of the band times values."""
+    """The dot product of a row of the band and values."""
     s = 0.0
     for j in range(size):
         s += band[j] * values[j]
@@ -183,7 +183,7 @@ def substitute(sk, w):
 
 
 def direct_step(sk, sets, w, far, back):
-    """`step` by elimination, on the system that `newton_step` has set up. False if that fails."""
+    """Compute `step` by elimination, for the system that `newton_step` has set up. False if that fails."""
     add_edges(sk, w, far)
     add_tight(sk, sets, w, far, back)
     if not factorise(sk, w):

@@ -3,14 +3,13 @@
     F(beta) = sum_k ln Z_k,    Z_k = sum over pairs of layer k of exp(-kappa(x,a) - beta(x))
     q(x,a) = exp(-kappa(x,a) - beta(x)) / Z_k,    dF/dbeta(x) = inflow(x) - outflow(x)
 
-Balance is measured state by state on the logarithms, defect(x) = ln outflow(x) - ln inflow(x), so that a state of mass
-exp(-600) counts as much as any other (`exact.measure`). Probabilities of successors and masses of states are both kept
-multiplied by 2^500, so that masses above exp(-640) keep all their digits; `far.py` takes over beyond that.
+Balance is measured for each state on the logarithms, defect(x) = ln outflow(x) - ln inflow(x), so a state of mass
+exp(-600) counts as much as any other (`exact.measure`). Probabilities of successors and masses of states are stored
+times 2^500, so masses above exp(-640) keep all their digits; `far.py` handles smaller ones.
 
-The layers are divided between threads. What flows into a layer comes from the layer before it alone. A thread that owns
-whole layers shares no sum with any other, every sum keeps its order, and the answer is the same to the last bit for any
-number of threads. A pass over everything is written as a pass over one part; small problems are one part, and no thread
-is ever asked for.
+The layers are divided between threads. The flow into a layer comes only from the layer before it. So a thread that owns
+whole layers shares no sum with another, every sum keeps its order, and the answer is the same bit for bit for any
+number of threads. Each pass is written for one part; a small problem is one part and uses no other thread.
 """
 
 import cython
@@ -42,7 +41,7 @@ LARGEST_GROWTH = cython.declare(cython.double, 30.0)
 
 
 def spread_pairs(sk, w, x):
-    """`spread_edges` for a state whose pairs share no edges: straight from the weights. Returns the sum."""
+    """`spread_edges` for a state whose pairs share no edges: directly from the weights. Returns the sum."""
     s = 0.0
     shift = sk.edge_ptr[x] - first_entry(sk, x)
     for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
@@ -52,7 +51,7 @@ def spread_pairs(sk, w, x):
         if w.status[pair] != FREE:
             memset(flow, 0, size * cython.sizeof(cython.double))
             continue
-        # The pairs of a state mostly share their offset.
+        # The pairs of a state usually share their offset.
         factor = w.product[x] if w.offset[pair] == w.scale[x] else exponential(w.offset[pair] - w.top[x])
         for j in range(size):
             f = factor * weight[j] * w.growth[successor[j]]
@@ -117,7 +116,7 @@ def largest(values, begin, end):
 
 
 def normalise(sk, w, part):
-    """ln Z of every layer, and the outflows that sum to one over it."""
+    """Compute ln Z of every layer, and its outflows, which sum to one."""
     weigh_states(w, part.first, part.end)
     for layer in range(part.layer, part.layer_end):
         top = largest(w.log_out, sk.layer_ptr[layer], sk.layer_ptr[layer + 1])
@@ -138,7 +137,7 @@ def normalise(sk, w, part):
 
 
 def scale_flow(sk, w, part):
-    """Bring the flow of every state to a sum of 2^500."""
+    """Scale the flow of every state to a sum of 2^500."""
     for x in range(part.first, part.end):
         begin, factor = sk.edge_ptr[x], 1.0 / (UNIT * w.outflow[x]) if w.alive[x] else 0.0
         flow = w.flow + begin
@@ -147,7 +146,7 @@ def scale_flow(sk, w, part):
 
 
 def push_flow(sk, w, part):
-    """Add up the inflows, and bring the masses of watched pairs to scale."""
+    """Add up the inflows, and scale the masses of watched pairs."""
     memset(w.inflow + part.into, 0, (part.into_end - part.into) * cython.sizeof(cython.double))
     for x in range(part.first, part.end):
         begin, first = sk.edge_ptr[x], sk.first_of_state[x]
@@ -167,7 +166,7 @@ def push_flow(sk, w, part):
 
 
 def end_of_block(sk, first, end):
-    """The states from `first` on, at least one and none from `end` on, that together have some BLOCK transitions."""
+    """The end of a block of about BLOCK transitions: at least one state from `first` on, none from `end` on."""
     begin, x = first_entry(sk, first), first + 1
     while x < end and first_entry(sk, x + 1) - begin <= BLOCK:
         x += 1
@@ -175,7 +174,7 @@ def end_of_block(sk, first, end):
 
 
 def spread_part(sk, sets, w, part):
-    """Rows and flows of one part, block by block: what a block has read is still in the cache when it is read again."""
+    """Rows and flows of one part, block by block, so that the second read of a block finds it in the cache."""
     block = part[0]
     while block.first < part.end:
         block.end = end_of_block(sk, block.first, part.end)
@@ -190,7 +189,7 @@ def spread_part(sk, sets, w, part):
 
 
 def evaluate_part(sk, sets, w, number):
-    """Everything about one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
+    """Evaluate one part at the current beta: rows, flows, inflow, outflow, ln Z_k."""
     part = part_of(sk, w, number)
     spread_part(sk, sets, w, cython.address(part))
     normalise(sk, w, cython.address(part))
@@ -198,7 +197,7 @@ def evaluate_part(sk, sets, w, number):
 
 
 def evaluate(sk, sets, w):
-    """Everything at the current beta. Returns F."""
+    """Evaluate the dual at the current beta. Returns F."""
     if sk.parts > 1:
         for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
             evaluate_part(sk, sets, w, number)
@@ -211,7 +210,7 @@ def evaluate(sk, sets, w):
 
 
 def move(sk, sets, w):
-    """Make the weights fit the current beta, by factors exp(beta - beta_base) or, after a long way, from scratch."""
+    """Move the weights to the current beta: by factors exp(beta - beta_base) or, after a long move, from scratch."""
     for x in range(sk.states):
         shift = w.beta[x] - w.beta_base[x] if w.alive[x] else 0.0
         w.growth[x] = w.shift[x] = shift

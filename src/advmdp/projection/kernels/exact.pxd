@@ -1,4 +1,4 @@
-# Compiled to the letter of IEEE 754: no sum is reordered, and products are fused with sums only where `fused` says so.
+# Compiled strictly by IEEE 754: no sum is reordered, and products are fused with sums only by `fused`.
 
 from libc.stdint cimport uint64_t
 

@@ -1,22 +1,22 @@
-"""Exponentials and logarithms, and the passes over arrays that take them.
+"""Exponentials and logarithms, and the passes over arrays that use them.
 
-Both functions are without branches, so that the compiler runs several entries at once.
+Both functions have no branches, so the compiler can vectorise them.
 
     exp(x) = 2^k exp(r),   k = round(x / ln 2),   r = x - k ln 2,   |r| <= ln(2)/2
 
-k is rounded by adding 1.5 2^52, which leaves k in the low bits of the sum; shifted into the exponent field these bits
-are added to the polynomial's. Below -708 the result is exactly zero (no subnormals).
+Adding 1.5 2^52 rounds k and leaves it in the low bits of the sum. These bits, shifted into the exponent field, are
+added to those of the polynomial. Below -708 the result is exactly zero (no subnormals).
 
     ln x = k ln 2 + ln(1 + f),   x = 2^k (1 + f),   sqrt(1/2) <= 1 + f < sqrt(2)
     ln(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)),   s = f / (2 + f)
 
-The bits of x less those of sqrt(1/2) have k + 1022 in their exponent field, once that is added; what is left over is
-the mantissa. An integer below 2^52 becomes a float64 when its bits are put below those of 2^52. The largest error of
-either is 1 unit in the last place.
+Subtract the bits of sqrt(1/2) from those of x and add a bias of 1022: the exponent field is then k + 1022, and the rest
+is the mantissa. Setting the low bits of 2^52 to an integer below 2^52 turns it into a float64. The largest error of
+either function is 1 unit in the last place.
 
-Rounding by a large constant, compensated sums and sums whose summands are 1e5 times their result are all destroyed by a
-compiler that reorders them. So this module, like all whose results depend on the order of a sum, is compiled strictly;
-`setup.py` says which are.
+Rounding by a large constant, compensated sums, and sums with terms 1e5 times their result all break if the compiler
+reorders them. So this module, like all whose results depend on the order of a sum, is compiled strictly; `setup.py`
+lists them.
 """
 
 import cython
@@ -70,7 +70,7 @@ def _exp(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def _log(x: cython.double) -> cython.double:
-    """ln x for x >= 0: -inf at zero, infinite at infinity, exact to the last place for subnormal numbers too."""
+    """ln x for x >= 0: -inf at zero, infinite at infinity; as accurate for subnormal numbers."""
     small: cython.bint = x < SMALLEST_NORMAL
     y = x * LIFTED if small else x
     shifted = bits_of(y) - HALF_ROOT + BIAS
@@ -119,22 +119,22 @@ def take_logarithms(values, size):
 
 
 def exponentials_or_infinite(logs, size, out):
-    """out = exp(logs), infinite where that is too large."""
+    """out = exp(logs), infinite on overflow."""
     for i in range(size):
         value = _exp(logs[i] if logs[i] < LARGEST_EXPONENT else 0.0)
         out[i] = value if logs[i] < LARGEST_EXPONENT else INFINITY
 
 
 def logarithms_or_zero(values, size, least, out):
-    """out = ln(values), 0 for what is not above `least`."""
+    """out = ln(values), 0 for values up to `least`."""
     for i in range(size):
         out[i] = _log(values[i] if values[i] > least else 1.0)
 
 
 def log_row(sk, w, pair, log_u):
-    """ln u - offset of a row, in the order in which weights are formed: log w + beta first, then the offset.
+    """ln u - offset of a row, in the order of the weights: log w + beta first, then the offset.
 
-    Each may be 1e5 where the result is 1, so that another order would be off by 1e-11.
+    Each may be 1e5 when the result is 1, so another order would give an error of 1e-11.
     """
     begin = sk.transition_ptr[pair]
     size = sk.transition_ptr[pair + 1] - begin
@@ -152,9 +152,9 @@ def log_row(sk, w, pair, log_u):
 
 
 def finish_rows(w, part):
-    """The logarithms of a and b of all rows of a part, where they are not known yet, and with them -kappa.
+    """Compute the missing logarithms of a and b of all rows of a part, and from them -kappa.
 
-    The rows have left the cost of the entries at a bound where -kappa belongs.
+    The memory of -kappa holds the cost of the entries at a bound until then.
     """
     log_a, log_b, ready, log_mass = w.log_a, w.log_b, w.ready, w.log_mass
     for k in range(part.watched, part.watched_end):
@@ -168,7 +168,7 @@ def finish_rows(w, part):
 
 
 def weigh_states(w, first, end):
-    """ln outflow of every state, up to ln Z, and in `product` what brings its flow to scale."""
+    """Compute ln outflow of every state, up to ln Z; store the factor that scales its flow in `product`."""
     for x in range(first, end):
         total = UNIT * w.outflow[x]
         log = _log(total)
@@ -195,7 +195,7 @@ def measure(sk, w):
     return beyond == 0
 
 
-# For tests. They take the address of an array: a memory view would make this file take twice as long to build.
+# For tests. They take the address of an array, since a memory view would double the build time of this file.
 
 
 def exponentials(values):

@@ -1,10 +1,9 @@
-"""Masses that no float64 can hold.
+"""Masses that underflow a float64.
 
-A state may have lost all its mass but exp(-5000), and mass may return to it later, so its rows must stay right. Here
-the balance is measured on log q alone, entry by entry: ln inflow(x') is a log-sum-exp over the entries into x', and
-the probabilities backward, exp(log q(x,a,x') - ln inflow(x')), are of order one whatever the mass. Newton runs on them
-as it does on ordinary flows. This costs two exponentials per entry and an array of their number, and is only used when
-some mass is out of range.
+The mass of a state may fall to exp(-5000) and return later, so its rows must stay right. Here the balance is measured
+on log q, entry by entry: ln inflow(x') is a log-sum-exp over the entries into x'. The backward probabilities,
+exp(log q(x,a,x') - ln inflow(x')), are of order one for any mass, and Newton uses them like ordinary flows. This takes
+two exponentials per entry and an array of that size, so it is used only when some mass is out of range.
 """
 
 import cython
@@ -17,7 +16,7 @@ from cython.cimports.libc.string import memset
 
 
 def ensure_back(sk, w):
-    """Memory for the probabilities backward, which few problems need. False if there is none."""
+    """Allocate memory for the backward probabilities, which few problems need. False if that fails."""
     if w.back == cython.NULL:
         # Apart from other arrays, as `core.arrays.apart` explains; the workspace frees it.
         block = cython.cast(Floats, PyMem_RawMalloc((sk.transitions + 2 * ROOM) * cython.sizeof(cython.double)))
@@ -27,7 +26,7 @@ def ensure_back(sk, w):
 
 
 def add_log_inflow(sk, w, layer, log_q):
-    """ln inflow into the layer after `layer`, where every state x of `layer` passes on exp(lift(x)) of what it has."""
+    """Add up ln inflow into the layer after `layer`, with the mass of each state x of `layer` times exp(lift(x))."""
     begin, end = sk.layer_ptr[layer + 1], sk.layer_ptr[layer + 2]
     log_in, sums, lift = w.log_in, w.product, w.lift
     for y in range(begin, end):
@@ -55,7 +54,7 @@ def write_dual(sk, sets, w, log_q):
 
 
 def measure_far(sk, sets, w):
-    """defect(x) for every state, and the probability backward of every entry."""
+    """Compute defect(x) of every state, and the backward probability of every entry."""
     back = w.back
     write_dual(sk, sets, w, back)
     for layer in range(sk.steps):
@@ -68,9 +67,9 @@ def measure_far(sk, sets, w):
 
 
 def forward_pass_far(sk, sets, w):
-    """lift(x) = ln mu'(x)/mu(x), where mu' is out of range through log q of the dual.
+    """Compute lift(x) = ln mu'(x)/mu(x) from log q of the dual where mu' is out of range.
 
-    `forward_pass` comes first: log q of an entry is only as good as ln u, its mass in range is exact.
+    `forward_pass` runs first: a mass in range is exact, but log q is only as accurate as ln u.
     """
     write_dual(sk, sets, w, w.log_q)
     for layer in range(sk.steps - 1):

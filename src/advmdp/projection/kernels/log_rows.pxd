@@ -3,7 +3,7 @@
 from .types cimport Floats, Index, Reals, Row
 
 cdef struct Shares:
-    double left  # what the entries that have stopped leave to the others
+    double left  # the mass that the fixed entries leave to the others
     double total
     double top
 

@@ -1,8 +1,7 @@
-"""The rows of `rows.py` on ln u, where u does not fit into the range of a float64.
+"""The rows of `rows.py` on ln u, for u outside the range of a float64.
 
-For balls the multipliers come from a search over the sorted breakpoints, for boxes from variable fixing. A multiplier
-is only as good as ln u, to 1e-11 where that is 1e5, so the entries that share one are brought to the mass that their
-equation gives them.
+For balls, a search over the sorted breakpoints gives the multipliers; for boxes, variable fixing. A multiplier is only
+as accurate as ln u, 1e-11 if that is 1e5, so entries that share one are rescaled to the mass that their equation gives.
 """
 
 import cython
@@ -12,15 +11,15 @@ from cython.cimports.libc.stdint import uintptr_t
 
 LEAST = cython.declare(cython.double, -1e300)
 LARGEST_EXPONENT = cython.declare(cython.double, 700.0)
-ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # times a bound: what rounding may make of it
-BLUR = cython.declare(cython.double, 2.0**-47)  # relative to ln s: how well it is known
+ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # a factor on a bound that covers rounding
+BLUR = cython.declare(cython.double, 2.0**-47)  # the relative error of ln s
 AT_LOW = cython.declare(cython.double, 0.0)
 MOVES = cython.declare(cython.double, 1.0)
 AT_HIGH = cython.declare(cython.double, 2.0)
 
 
 def sift_down(values, root, end):
-    """Let the value at `root` sink until none below it, before `end`, is larger."""
+    """Sift the value at `root` down the heap that ends before `end`."""
     while 2 * root + 1 < end:
         child = 2 * root + 1
         if child + 1 < end and values[child + 1] > values[child]:
@@ -32,7 +31,7 @@ def sift_down(values, root, end):
 
 
 def sort_first(values, count):
-    """Sort the first `count` values in their place (heap sort: no memory, no bad case)."""
+    """Sort the first `count` values in place (heap sort: no memory, no bad case)."""
     for root in range(count // 2 - 1, -1, -1):
         sift_down(values, root, count)
     for end in range(count - 1, 0, -1):
@@ -49,15 +48,15 @@ def top_of(log_u, size):
 
 
 def correction(target, mass):
-    """The factor that brings a class of entries to the mass it must have.
+    """The factor that rescales a class of entries to its target mass.
 
-    A difference as small as the rounding of the target, itself a difference of sums near one, says nothing.
+    The target is a difference of sums near one, so a correction as small as its rounding is ignored.
     """
     return target / mass if 1e-15 < fabs(target - mass) < 1e-6 * mass else 1.0
 
 
 def inside_log(log_u, size, p):
-    """The row of a pair whose constraint does not bind: p = u / sum u."""
+    """The row of a pair whose constraint is not active: p = u / sum u."""
     top, s = top_of(log_u, size), 0.0
     for j in range(size):
         p[j] = exp(log_u[j] - top)
@@ -70,7 +69,7 @@ def inside_log(log_u, size, p):
 
 
 def upper_multiplier(log_u, center, size, half):
-    """ln a, from A = everything downwards. A always lives on the scale of the largest u."""
+    """ln a, starting with A = all entries and shrinking it. A always lives on the scale of the largest u."""
     top, log_a = top_of(log_u, size), INFINITY
     for _ in range(size + 1):
         u_a = center_a = 0.0
@@ -97,7 +96,7 @@ def excess_below(log_u, center, size, log_b):
 def lower_multiplier(log_u, center, log_center, size, half, breaks):
     """ln b by a search over the sorted ratios Pbar/u, then the exact solution on its segment.
 
-    Without a ratio every entry of the centre is forbidden, and b stands for nothing.
+    Without a ratio every entry of the centre is forbidden, and b is meaningless.
     """
     count = 0
     for j in range(size):
@@ -135,10 +134,10 @@ def solve_segment(log_u, center, log_center, size, half, below, edge):
 
 
 def project_ball_log(log_u, center, log_center, size, half, p, breaks):
-    """Projection onto the L1 ball.
+    """Project onto the L1 ball.
 
-    Where the mass of the forbidden entries exceeds epsilon/2 by rounding, it takes its place. A row that is inside,
-    which may not have shown on u, has a >= b.
+    If the mass of the forbidden entries exceeds epsilon/2 by rounding, it replaces epsilon/2. A row inside the ball,
+    which u may not have shown, has a >= b.
     """
     forbidden = 0.0
     for j in range(size):
@@ -176,11 +175,11 @@ def project_ball_log(log_u, center, log_center, size, half, p, breaks):
 
 
 def project_box_log(log_u, low, high, log_low, log_high, size, p, place):
-    """Projection onto the box by variable fixing (Kiwiel 2008).
+    """Project onto the box by variable fixing (Kiwiel 2008).
 
-    All entries share what there is by their weights. Those beyond their upper bounds stop there, or those beyond their
-    lower ones, whichever are farther beyond in sum, and the others share again. No multiplier is ever subtracted from
-    ln u, so the sum is one to rounding however large these are. `place` is memory for one row.
+    The entries share the mass by their weights. Those beyond their upper bounds are fixed there, or those beyond their
+    lower bounds, whichever sum of violations is larger; the others share again. No multiplier is subtracted from ln u,
+    so the sum is one up to rounding however large ln u is. `place` is memory for one row.
     """
     for j in range(size):
         place[j] = AT_LOW if log_u[j] == -INFINITY or low[j] >= UNDER * high[j] else MOVES
@@ -196,7 +195,7 @@ def project_box_log(log_u, low, high, log_low, log_high, size, p, place):
         log_s = allowed.upper if allowed.upper < INFINITY else 0.0
     blur = BLUR * (1.0 + fabs(log_s))
     if shares.left <= 0.0 or log_s < allowed.lower - blur or log_s > allowed.upper + blur:
-        log_s = min(max(log_s, allowed.lower), allowed.upper)  # what is left is nothing but rounding
+        log_s = min(max(log_s, allowed.lower), allowed.upper)  # only rounding is left
         settle_rest(log_u, low, high, size, log_s, p, place)
     cost = mass = 0.0
     for j in range(size):
@@ -211,7 +210,7 @@ def project_box_log(log_u, low, high, log_low, log_high, size, p, place):
 
 
 def settle_rest(log_u, low, high, size, log_s, p, place):
-    """Place the entries that move by a multiplier that is known."""
+    """Place the free entries by a known multiplier."""
     for j in range(size):
         p[j] = exp(min(log_s + log_u[j], 0.0))
         if place[j] == MOVES and p[j] < low[j]:
@@ -221,7 +220,7 @@ def settle_rest(log_u, low, high, size, log_s, p, place):
 
 
 def range_of_s(log_u, low, high, log_low, log_high, size, place):
-    """The least and the largest ln s at which the entries that have stopped are where they are."""
+    """The smallest and the largest ln s that keep the fixed entries where they are."""
     found: Range
     lower, upper = -INFINITY, INFINITY
     for j in range(size):
@@ -236,7 +235,7 @@ def range_of_s(log_u, low, high, log_low, log_high, size, place):
 
 
 def share_out(log_u, low, high, size, place, p):
-    """Give the entries that move what the others leave: s = left / total exp(-top)."""
+    """Share the remaining mass among the free entries: s = left / total exp(-top)."""
     shares: Shares
     left, total, top = 1.0, 0.0, -INFINITY
     for j in range(size):
@@ -256,9 +255,9 @@ def share_out(log_u, low, high, size, place, p):
 
 
 def fix_entries(low, high, size, place, p):
-    """Stop the entries that are beyond their bounds, on the side that is farther beyond; whether there were any.
+    """Fix the entries beyond their bounds, on the side with the larger violation; return whether there were any.
 
-    An entry within rounding of its bound goes on: were it stopped, the rest might be left with nothing but rounding.
+    An entry within rounding of its bound stays free: fixing it might leave only rounding to the rest.
     """
     over = under = 0.0
     for j in range(size):
@@ -276,6 +275,6 @@ def fix_entries(low, high, size, place, p):
 
 
 def sort_values(values):
-    """Sort an array of float64 in its place, for tests; by its address, as in `exact.py`."""
+    """Sort an array of float64 in place, for tests; by its address, as in `exact.py`."""
     place: uintptr_t = values.ctypes.data
     sort_first(cython.cast(Floats, place), len(values))

@@ -1,9 +1,9 @@
 # cython: wraparound=True
-# (of Python objects, whose last entry is [-1])
+# (for Python objects, whose last entry is [-1])
 """The Python objects that own the arrays of the kernels, each with a C struct of pointers to them as its `view`.
 
 A :class:`Layout` belongs to a skeleton, :class:`Bounds` to a confidence set, a :class:`Workspace` to one projection at
-a time. All memory is allocated here, once, but for that of masses out of range (`far.py`).
+a time. All memory is allocated here, once, except that for masses out of range (`far.py`).
 """
 
 import cython
@@ -27,8 +27,8 @@ from cython.cimports.libc.stdint import uintptr_t
 from advmdp.core.arrays import apart
 
 WIDEST = 12  # layers up to this width are solved directly
-KRYLOV = 24  # directions kept by one GMRES cycle, at most
-FEWEST = 8  # and at least
+KRYLOV = 24  # the most directions of a GMRES cycle
+FEWEST = 8  # the fewest
 STATES = (
     "beta", "beta_base", "growth", "shift", "scale", "top", "log_total", "log_out", "outflow", "inflow", "before",
     "defect", "step", "product", "pull", "push", "pinned",
@@ -38,7 +38,7 @@ PAIRS = ("offset", "log_mass", "log_a", "log_b", "mass_a", "mass_b", "mass")
 
 @cython.cfunc
 def address_of(array) -> cython.p_void:
-    """Where the numbers of an array are; NULL for an empty one."""
+    """The address of an array's numbers; NULL if it is empty."""
     place: uintptr_t = array.ctypes.data if array.size else 0
     return cython.cast(cython.p_void, place)
 
@@ -68,7 +68,7 @@ def aligned_states(pair_ptr, transition_ptr, successor):
 
 
 def reached_states(pair_ptr, transition_ptr, successor):
-    """Which states some path from the first one meets."""
+    """Which states are reachable from the first one."""
     reached = np.zeros(len(pair_ptr) - 1, np.int8)
     reached[0] = 1
     pairs: cython.const[int64_t][::1] = pair_ptr
@@ -104,7 +104,7 @@ def first_if_consecutive(begin, sizes, successor):
 
 
 def divide(layer_transition_ptr, threads):
-    """Cut the layers into one range per thread, each with about as many transitions as the others."""
+    """Divide the layers into one range per thread, with about equal numbers of transitions."""
     steps = len(layer_transition_ptr) - 1
     shares = layer_transition_ptr[-1] * np.arange(1, threads) / threads
     cuts = np.abs(layer_transition_ptr[:, None] - shares).argmin(axis=0)
@@ -112,7 +112,7 @@ def divide(layer_transition_ptr, threads):
 
 
 def list_edges(pair_ptr, transition_ptr, aligned):
-    """edge_ptr, and base_of: where in `base` the edges of a state stand if its pairs share them."""
+    """edge_ptr, and base_of: the place of a state's edges in `base`, if its pairs share them."""
     last = np.where(aligned, np.minimum(pair_ptr[:-1] + 1, pair_ptr[1:]), pair_ptr[1:])
     edges = transition_ptr[last] - transition_ptr[pair_ptr[:-1]]
     shared = np.where(aligned, edges, 0)
@@ -124,7 +124,7 @@ def list_edges(pair_ptr, transition_ptr, aligned):
 
 
 class Layout:
-    """The structure of a skeleton given by its four arrays, divided between threads."""
+    """The structure of a skeleton, from its four arrays, divided between threads."""
 
     def __init__(self, layer_ptr, pair_ptr, transition_ptr, successor, threads):
         num_states = len(pair_ptr) - 1
@@ -175,7 +175,7 @@ class Bounds:
 
 
 class Workspace:
-    """Everything that a projection writes to, besides the arrays of the answer."""
+    """The memory that a projection writes to, except the arrays of the answer."""
 
     def __init__(self, layout: Layout):
         self.layout = layout
@@ -204,18 +204,18 @@ class Workspace:
         return cython.cast(Floats, address_of(self.arrays[name]))
 
     def count_directions(self):
-        """As many as the arrays of transitions make look small; where steps are direct, they are hardly ever needed."""
+        """As many GMRES directions as are small beside the arrays of transitions; direct steps rarely need any."""
         sk = cython.address(self.layout.view)
         leaving = sk.transitions // sk.states
         return min(KRYLOV, max(FEWEST, leaving // 4, min(leaving, 2 * FEWEST) if sk.widest > WIDEST else 0))
 
     def allocate(self):
-        """All arrays in one block of memory; small integers take the place of as many float64 as hold them."""
+        """Allocate all arrays in one block of float64, which also holds the small integers."""
         sk = cython.address(self.layout.view)
         directions, states = self.count_directions(), sk.states
         longest_state = int(np.diff(self.layout.arrays["transition_ptr"][self.layout.arrays["pair_ptr"]]).max())
         run = max(RUN, longest_state) + ROOM
-        # Newton's step is found in one of two ways, which share their memory.
+        # The two ways to compute Newton's step share their memory.
         band = states * (3 * sk.widest + LANES - 1) if sk.widest <= WIDEST else 0
         sizes = {
             "matrices": max(band, (directions + 1) * states + (directions + 3) * (directions + 1)),
@@ -261,7 +261,7 @@ class Workspace:
 
 
 def new_answer(layout: Layout):
-    """Memory for an answer, and in it log q, q, ln q(x,a) and the policy, with room around each."""
+    """Allocate an answer: log q, q, ln q(x,a) and the policy in one block, with room around each."""
     n: cython.Py_ssize_t = layout.view.transitions
     pairs: cython.Py_ssize_t = layout.view.pairs
     block = np.empty(2 * (n + pairs) + 5 * ROOM)

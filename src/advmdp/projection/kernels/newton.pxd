@@ -3,8 +3,8 @@
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef struct Forcing:
-    double accuracy  # the factor by which GMRES is to reduce the defects
-    double enough  # one that will do if it is slow
+    double accuracy  # the factor by which GMRES should reduce the defects
+    double enough  # the factor that suffices if GMRES is slow
 
 cdef void collect_pinned(const Structure *sk, const Sets *sets, Work *w, bint far, Reals back) noexcept nogil
 cdef void prepare_inverse(const Structure *sk, Work *w) noexcept nogil

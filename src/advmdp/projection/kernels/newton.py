@@ -1,27 +1,27 @@
 """Newton's step on the balance of every state, ln inflow(x) - ln outflow(x) = 0.
 
-For a pair whose constraint does not bind, ln q(x,a,x') = ln w + beta(x') - beta(x) - ln Z_k. A tight row keeps the mass
-of A and of B, and does not move where it is pinned, so that with p = dkappa/d(-beta)
+For a pair without an active constraint, ln q(x,a,x') = ln w + beta(x') - beta(x) - ln Z_k. A tight row keeps the masses
+of A and B, and its pinned entries do not move, so with p = dkappa/d(-beta)
 
     d(q(x,a) p) = q(x,a) [p (p.v - v(x)) + v p_AB - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b].
 
-Leaving out the derivative of ln Z_k makes the matrix non-singular and, because beta is free up to a constant per layer,
-changes nothing but the length: if H is the Hessian of F and H1 the matrix without these rank-one terms, then
-H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Each row of H1 is divided by
-the mass of its state. What remains, J, are probabilities forward and backward, of order one whatever the mass. Narrow
-layers are eliminated (`direct.py`). The others are left to GMRES, which weighs every state alike, in this way:
+Omitting the derivative of ln Z_k makes the matrix non-singular. Because beta is free up to a constant per layer, it
+only changes the length of the step: if H is the Hessian of F and H1 the matrix without these rank-one terms, then H1^-1
+g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Dividing each row of H1 by the mass
+of its state gives J, made of forward and backward probabilities, of order one for any mass. For narrow layers
+`direct.py` solves the system by elimination. For wide ones GMRES does, with all states weighted equally:
 
     J = 2 - A - T,    M = D - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
 
-where A couples a layer with its neighbours, forward and backward, and T, of the tight rows, a layer with itself, but
-for constants, which it maps to zero. D = 2 less what is pinned where rows are long, and 2 where they are short: there T
-has as much beside its diagonal as on it. To apply M^-1 is to solve the odd layers and then, with what they bring, the
-even ones; without tight rows J M^-1 differs from the identity on the odd layers alone. So a product does the work of
-two with J, and passes the edges out of even layers once, those out of odd ones twice. The walk that J describes takes
-O(L^2) steps to leave the layers. But beta is free up to a constant per layer, which J maps to constants, and these
-hardly enter the defects near balance: the mean over each layer is taken off whatever GMRES sees, and what is left to it
-is how well the world mixes. Far from balance a tenth of the defects is all that is asked for, the layers' means may be
-most of them, and M = D does better.
+where A couples a layer with its neighbours, forward and backward. T comes from the tight rows; it couples a layer with
+itself and maps constants to zero. D is 2 minus the pinned inflow if rows are long, and 2 if they are short, since T is
+then as large off its diagonal as on it. Applying M^-1 solves the odd layers and then, with their contribution, the even
+ones. Without tight rows, J M^-1 differs from the identity only on the odd layers. So a product does the work of two
+with J, and passes the edges out of even layers once, those out of odd ones twice. The walk that J describes takes
+O(L^2) steps to leave the layers. But beta is free up to a constant per layer, J maps these constants to constants, and
+they hardly enter the defects near balance. So the mean over each layer is subtracted from the vectors of GMRES, and its
+convergence depends only on how well the world mixes. Far from balance the residual need only fall to a tenth, the means
+of the layers may be most of the defects, and M = D does better.
 """
 
 import cython
@@ -34,13 +34,13 @@ from cython.parallel import prange
 
 CYCLES = cython.declare(cython.int, 12)
 LONG = cython.declare(cython.int, 8)  # entries of a row, in the mean
-SLOW = cython.declare(cython.double, 0.2)  # the least reduction of the residual by a product that counts as slow
+SLOW = cython.declare(cython.double, 0.2)  # a product that reduces the residual by a smaller factor counts as slow
 EVEN = cython.declare(cython.int, 0)
 ODD = cython.declare(cython.int, 1)
 
 
 def collect_pinned(sk, sets, w, far, back):
-    """pinned(x'), the inflow on entries of tight rows that do not answer to beta."""
+    """Compute pinned(x'), the inflow on entries of tight rows that do not respond to beta."""
     memset(w.pinned, 0, sk.states * cython.sizeof(cython.double))
     for k in range(w.num_watched):
         pair = w.watched[k]
@@ -49,7 +49,7 @@ def collect_pinned(sk, sets, w, far, back):
         share, first, begin = 1.0 if far else w.share[k], sk.first_of_pair[pair], sk.transition_ptr[pair]
         row, low, there = w.row + begin, sets.low + begin, back + begin
         successor, size = sk.successor + begin, sk.transition_ptr[pair + 1] - begin
-        # The centre of a ball stands in for an upper bound: an entry at it is fixed unless it is zero.
+        # For balls, the centre serves as the upper bound: an entry at the centre is pinned unless it is zero.
         high = sets.high + begin if sets.is_box else low
         zero = -1.0 if sets.is_box else 0.0
         if first >= 0:
@@ -65,7 +65,7 @@ def collect_pinned(sk, sets, w, far, back):
 
 
 def prepare_inverse(sk, w):
-    """1/D, zero where a state takes no part, and leave as `pinned` what D does not have of it."""
+    """Compute 1/D, zero for excluded states; keep in `pinned` the part that D does not include."""
     long_rows: cython.bint = sk.transitions >= LONG * sk.pairs
     for x in range(sk.states):
         fixed = w.pull[x] * w.pinned[x]
@@ -107,7 +107,7 @@ def pass_on(sk, w, first, end, v):
 
 
 def pass_on_far(sk, w, first, end, v):
-    """As `pass_on`, with the probabilities backward entry by entry."""
+    """`pass_on` with backward probabilities, entry by entry."""
     for x in range(first, end):
         for i in range(first_entry(sk, x), first_entry(sk, x + 1)):
             w.product[sk.successor[i]] += w.back[i] * v[x]
@@ -116,10 +116,10 @@ def pass_on_far(sk, w, first, end, v):
 def add_ball(p, center, size, v, back, share, mass_a, mass_b, out):
     """out += back times the term of the entry's class, A, B or pinned, for a tight row of a ball.
 
-    The terms are the mean of v over the class, zero for what is pinned, less p.v. Above zero an entry is A.
+    The terms are the mean of v over the class, or zero for pinned entries, minus p.v. Above zero an entry is A.
     """
     s = s_a = s_b = 0.0
-    share_a = share / mass_a if mass_a > 0.0 else 0.0  # before the sums, so that none waits for a division
+    share_a = share / mass_a if mass_a > 0.0 else 0.0  # before the sums, so that they do not wait for a division
     share_b = share / mass_b if mass_b > 0.0 else 0.0
     for j in range(size):
         t = p[j] * v[j]
@@ -135,7 +135,7 @@ def add_ball(p, center, size, v, back, share, mass_a, mass_b, out):
 
 
 def add_box(p, low, high, size, v, back, share, mass, out):
-    """As `add_ball`, for a row of a box: what is between its bounds moves."""
+    """`add_ball` for a row of a box: the entries between their bounds move."""
     s = s_a = 0.0
     share_a = share / mass if mass > 0.0 else 0.0
     for j in range(size):
@@ -189,9 +189,9 @@ def couple_part(sk, sets, w, number, far, back, v, result, parity):
 
 
 def couple(sk, sets, w, far, back, v, result, parity):
-    """What layers of one parity get from v on the others: the mean after x as `result`, the rest as `product`.
+    """The contribution of v to layers of one parity from the others: means after x in `result`, the rest in `product`.
 
-    What the tight rows add, which couple a layer with itself, comes with the odd ones.
+    The tight rows, which couple a layer with itself, are added with the odd layers.
     """
     if sk.parts > 1:
         for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
@@ -201,7 +201,7 @@ def couple(sk, sets, w, far, back, v, result, parity):
 
 
 def eliminate(sk, sets, w, far, back, v, result, near):
-    """result = M^-1 v, and zero where a state takes no part."""
+    """result = M^-1 v, zero for excluded states."""
     pull, product, inverse = w.pull, w.product, w.inverse
     for x in range(sk.states):
         result[x] = inverse[x] * v[x]
@@ -213,7 +213,7 @@ def eliminate(sk, sets, w, far, back, v, result, near):
 
 
 def centre(sk, w, values, near):
-    """Zero where a state takes no part, and near balance the mean of every layer taken off the others."""
+    """Set excluded states to zero and, near balance, subtract the mean of every layer from the others."""
     pull = w.pull
     for layer in range(sk.steps + 1):
         total = count = 0.0
@@ -226,9 +226,9 @@ def centre(sk, w, values, near):
 
 
 def sweep_states(sk, w, first, end, v):
-    """Solve the states first .. end of an even layer for `swept`, with what the odd ones bring, and pass that on.
+    """Solve the states first .. end of an even layer for `swept`, with the odd layers' contribution, and pass it on.
 
-    One pass over the edges for both directions: large problems wait for memory.
+    One pass over the edges serves both directions, since memory limits large problems.
     """
     swept = w.swept
     for x in range(first, end):
@@ -281,10 +281,10 @@ def tight_part(sk, sets, w, number, back, v):
 
 
 def multiply_near(sk, sets, w, back, v, result):
-    """What the others and the tight rows bring to each layer in J M^-1 v, as `result` and `product`, and `swept`.
+    """Compute `swept`, and the contributions of other layers and tight rows to J M^-1 v in `result` and `product`.
 
-    What odd layers bring to even ones has been solved for, and is left out. One thread takes the three stages layer by
-    layer, so that it meets the edges of a layer again while they are in the cache; the sums are the same.
+    The contribution of odd layers to even ones cancels, and is left out. A single thread runs the three stages layer by
+    layer, so that the edges of a layer are still in the cache; the sums are the same.
     """
     for x in range(sk.states):
         w.swept[x] = w.inverse[x] * v[x]
@@ -305,7 +305,7 @@ def multiply_near(sk, sets, w, back, v, result):
 
 
 def multiply(sk, sets, w, far, back, v, result, near):
-    """result = J M^-1 v, but for a constant in each layer if `near`; leaves M^-1 v as `swept`."""
+    """result = J M^-1 v, up to a constant in each layer if `near`; stores M^-1 v in `swept`."""
     pull, product, pinned, swept = w.pull, w.product, w.pinned, w.swept
     if near and not far:
         multiply_near(sk, sets, w, back, v, result)
@@ -346,7 +346,7 @@ def rotate(h, last, k):
 
 
 def back_substitute(h, last, size):
-    """Solve the triangular system that the rotations leave; its right-hand side is the last column."""
+    """Solve the triangular system after the rotations; its right-hand side is the last column."""
     width = last + 1
     for i in range(size - 1, -1, -1):
         y = h[i * width + last]
@@ -356,10 +356,10 @@ def back_substitute(h, last, size):
 
 
 def gmres_cycle(sk, sets, w, far, back, previous, target, coarse, near):
-    """One cycle on J M^-1 z = defect, from the z in the place of the step; returns the norm of what is left.
+    """One GMRES cycle on J M^-1 z = defect, from the z stored in `step`; returns the norm of the residual.
 
-    It ends at the target, or where the norm is below `coarse` and falls slowly; `previous` is the norm to begin with.
-    The last column of the Hessenberg matrix holds the right-hand side.
+    It ends at the target, or when the norm is below `coarse` and falls slowly; `previous` is the initial norm. The last
+    column of the Hessenberg matrix holds the right-hand side.
     """
     n, last, h, basis = sk.states, w.directions, w.hessenberg, w.basis
     width = last + 1
@@ -395,10 +395,10 @@ def gmres_cycle(sk, sets, w, far, back, previous, target, coarse, near):
 
 
 def newton_step(sk, sets, w, far, asked, near, direct):
-    """Solve for `step`: directly if possible and wanted, else until the residual has fallen as far as asked.
+    """Solve for `step`: directly if possible and wanted, else by GMRES to the accuracy asked for.
 
-    `near` says how GMRES is to go about it. `far` says that masses are out of range: then `w.back` holds probabilities
-    backward, ready made. Returns whether there are factors for `substitute`.
+    `near` selects the preconditioner of GMRES. `far` means that masses are out of range; `w.back` then holds the
+    backward probabilities. Returns whether there are factors for `substitute`.
     """
     size = sk.states * cython.sizeof(cython.double)
     for x in range(sk.states):

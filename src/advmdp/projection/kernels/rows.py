@@ -7,20 +7,20 @@ L1 ball, centre Pbar, radius epsilon: p = u / sum u if that is inside; else p = 
     sum (a u - Pbar)_+ = epsilon/2   (A: entries above the centre, mass_a)
     sum (Pbar - b u)_+ = epsilon/2   (B: entries below the centre, mass_b)
 
-The first is convex and increasing in a, the second convex and decreasing in b, both piecewise linear, and at
-a = b = 1/sum u both are too large. Newton from there is monotone and finite: it visits shrinking sets A and B and needs
-no sort. Box: p = clip(s u, low, high) with sum p = 1, monotone in s; Newton on the set of unclipped entries.
+The first is convex and increasing in a, the second convex and decreasing in b. Both are piecewise linear, and both are
+too large at a = b = 1/sum u. Newton's method from there is monotone and finite: the sets A and B only shrink, and no
+sort is needed. Box: p = clip(s u, low, high) with sum p = 1, monotone in s; Newton on the set of unclipped entries.
 
-Both need u within the range of a float64. Where u is so spread that the entries which decide b or s underflow, or
-Newton does not settle, `log_rows.py` solves the same equations on ln u.
+Both need u within the range of a float64. If the entries that decide b or s underflow, or if Newton does not converge,
+`log_rows.py` solves the same equations on ln u.
 
-Which entries move is read off p. If a box leaves 0.52 to two entries, the first bounded by just that, the other of
-relative weight exp(-200), then both move, though the first is closer to its bound than rounding can tell. Were it taken
-for clipped, the other, left alone, would seem to have nowhere to go, and Newton would creep. So an entry that shares a
-multiplier with others stays a unit in the last place below its bound, and below the centre of a ball.
+p tells which entries are free to move. Suppose that a box leaves 0.52 to two entries, that this is the bound of the
+first, and that the other has relative weight exp(-200). Then both are free, though the first is within rounding of its
+bound. If the first counted as clipped, the other would seem unable to move, and Newton would creep. So an entry that
+shares a multiplier with others stays a unit in the last place below its bound, or below the centre of a ball.
 
-The cost of the entries that do not move, a sum of p ln(p/u), needs logarithms of all entries. But for as long as these
-are the same it changes with beta by no more than - sum p (beta - beta_base), so it is kept as it was at beta_base.
+The cost of the entries that do not move, a sum of p ln(p/u), needs the logarithms of all entries. But while these
+entries stay the same, it changes with beta only by - sum p (beta - beta_base), so its value at beta_base is kept.
 
 kappa here is relative to the offset of u. A row inside its set counts as A, with a = b = 1/sum u; a box has only A,
 with a = s.
@@ -32,11 +32,13 @@ from cython.cimports.advmdp.projection.kernels.log_rows import project_ball_log,
 from cython.cimports.advmdp.projection.kernels.types import UNDER, Clip, Row
 from cython.cimports.libc.math import INFINITY, NAN, fabs, isfinite
 
-SMALLEST_PART = cython.declare(cython.double, 1e-130)  # a part of sum u below this may have lost entries that matter
+SMALLEST_PART = cython.declare(
+    cython.double, 1e-130
+)  # in a smaller part of sum u, entries that matter may have underflowed
 NEWTON_PASSES = cython.declare(cython.int, 40)
 LEAST = cython.declare(cython.double, -1e300)
-ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # times a bound: what rounding may make of it
-ROUNDING = cython.declare(cython.double, 1e-14)  # what may be missing from a sum of masses
+ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # a factor on a bound that covers rounding
+ROUNDING = cython.declare(cython.double, 1e-14)  # the rounding error of a sum of masses
 
 
 def load_row(sk, w, pair, begin, size, u):
@@ -88,10 +90,10 @@ def known_sums(u, center, p, size):
 
 
 def settle_ball(u, center, size, half, s, a, b, p, row):
-    """Newton on a and b from a <= b, which leaves the cost of what is at the centre to be found; whether it settles.
+    """Newton on a and b from a <= b; the cost at the centre is left to the caller. Returns whether it converges.
 
-    a = b = 1/s is where to begin without a guess; the row is inside if that turns out to be within the radius, or if
-    a >= b later on. The pass that finds nothing to change has written the row.
+    Without a guess, start at a = b = 1/s. The row is inside if that is within the radius, or if later a >= b. The pass
+    that changes nothing has written the row.
     """
     row.ready, row.cost = False, 0.0
     sums = split(u, center, size, a, b, p)
@@ -115,8 +117,8 @@ def settle_ball(u, center, size, half, s, a, b, p, row):
 def settle_again(u, center, size, half, s, p, row):
     """`settle_ball` for a pair that was tight, from the sets A and B of its earlier row p.
 
-    From any point on a convex function a Newton step lands where that is not negative, so the sets need only not be
-    empty. `cost` is NaN if they have changed.
+    A Newton step on a convex function ends where it is not negative, so any nonempty sets will do. `cost` is NaN if
+    they have changed.
     """
     sums = known_sums(u, center, p, size)
     if sums.u_b < SMALLEST_PART * s or sums.center_b <= half or sums.u_a <= 0.0:
@@ -124,7 +126,7 @@ def settle_again(u, center, size, half, s, p, row):
     a, b = (half + sums.center_a) / sums.u_a, (sums.center_b - half) / sums.u_b
     if a >= b or not settle_ball(u, center, size, half, s, a, b, p, row):
         return False
-    # Centres are often multiples of some 1/n, so that other sets may have the same mass, but not the same a.
+    # Centres are often multiples of some 1/n, so different sets may have the same mass, but not the same a.
     same_mass: cython.bint = row.mass_a == half + sums.center_a and row.mass_b == sums.center_b - half
     row.cost = 0.0 if same_mass and row.a == a and row.b == b else NAN
     return True
@@ -134,7 +136,9 @@ def centre_cost(p, center, log_center, log_u, size):
     """The sum of Pbar ln(Pbar/u) over the entries that stay at the centre."""
     cost = 0.0
     for j in range(size):
-        finite = log_u[j] if log_u[j] > LEAST else LEAST  # an entry with ln u = -inf stays there only at zero
+        finite = (
+            log_u[j] if log_u[j] > LEAST else LEAST
+        )  # an entry with ln u = -inf can be at the centre only if that is zero
         pinned = center[j] if p[j] == center[j] else 0.0
         cost += pinned * (log_center[j] - finite)
     return cost
@@ -160,7 +164,7 @@ def shifts_of(sk, w, pair, begin, size, room):
 
 
 def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
-    """Projection of u, whose sum is s, onto the L1 ball, for the k-th watched pair."""
+    """Project u, whose sum is s, onto the L1 ball of the k-th watched pair."""
     pair = w.watched[k]
     begin, half = sk.transition_ptr[pair], 0.5 * sets.radius[pair]
     size = sk.transition_ptr[pair + 1] - begin
@@ -168,7 +172,7 @@ def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
     settled: cython.bint = w.tight[pair] == 1 and settle_again(u, center, size, half, s, p, row)
     if settled:
         cost = w.cost[k] + row.cost
-        if isfinite(cost):  # it is known at beta_base, and the same entries are at the centre
+        if isfinite(cost):  # known at beta_base, with the same entries at the centre
             row.cost = cost - centre_shift(p, center, shifts_of(sk, w, pair, begin, size, log_u), size)
             return
     elif not settle_ball(u, center, size, half, s, 1.0 / s, 1.0 / s, p, row):
@@ -184,7 +188,7 @@ def project_ball(sk, sets, w, k, s, u, log_u, breaks, row):
 
 
 def settle_box(u, low, high, size, whole, start, found):
-    """Newton on s from `start`, and what moves, what the bounds take and how many do; whether it settles."""
+    """Newton on s from `start`, with sums over the free and the clipped entries; returns whether it converges."""
     s, before = start, INFINITY
     for _ in range(NEWTON_PASSES + 1):
         free = clipped = count = 0.0
@@ -208,9 +212,9 @@ def settle_box(u, low, high, size, whole, start, found):
 
 
 def settle_box_again(u, low, high, size, whole, p, found):
-    """`settle_box` for a pair that was tight, from what was clipped in its earlier row p.
+    """`settle_box` for a pair that was tight, from the clipped entries of its earlier row p.
 
-    The count is -1 if that has not changed.
+    The count is -1 if these have not changed.
     """
     free = clipped = 0.0
     for j in range(size):
@@ -228,7 +232,7 @@ def settle_box_again(u, low, high, size, whole, p, found):
 
 
 def clip_row(u, low, high, size, s, p):
-    """Write p = clip(s u, low, high). What moves is left above its lower bound and below its upper one."""
+    """Write p = clip(s u, low, high). Free entries stay strictly between their bounds."""
     for j in range(size):
         v, lower, upper = s * u[j], low[j], high[j]
         limit = UNDER * upper
@@ -238,7 +242,7 @@ def clip_row(u, low, high, size, s, p):
 
 
 def clip_cost(p, log_u, low, high, log_low, log_high, size, row):
-    """The mass of what moves in a clipped row, the cost of what does not, and whether there is such."""
+    """The mass of the free entries of a clipped row, the cost of the others, and whether there are others."""
     mass = cost = clipped = 0.0
     for j in range(size):
         here, lower, log_lower, log_upper = p[j], low[j], log_low[j], log_high[j]
@@ -252,7 +256,7 @@ def clip_cost(p, log_u, low, high, log_low, log_high, size, row):
 
 
 def clip_shift(p, low, high, shift, size, row):
-    """The mass of what moves; returns the sum of p (beta - beta_base) over what does not."""
+    """The mass of the free entries; returns the sum of p (beta - beta_base) over the others."""
     mass = moved = 0.0
     for j in range(size):
         here = p[j]
@@ -264,7 +268,7 @@ def clip_shift(p, low, high, shift, size, row):
 
 
 def scale_row(u, size, s, p):
-    """Write p = s u, of a pair whose bounds do not bind; returns its sum."""
+    """Write p = s u for a pair without active bounds; returns its sum."""
     mass = 0.0
     for j in range(size):
         v = s * u[j]
@@ -274,7 +278,7 @@ def scale_row(u, size, s, p):
 
 
 def project_box(sk, sets, w, k, s, u, log_u, breaks, row):
-    """Projection of u, whose sum is s, onto the box, for the k-th watched pair. `breaks` is memory for one row."""
+    """Project u, whose sum is s, onto the box of the k-th watched pair. `breaks` is memory for one row."""
     pair = w.watched[k]
     begin = sk.transition_ptr[pair]
     size, p = sk.transition_ptr[pair + 1] - begin, w.row + begin
@@ -318,10 +322,10 @@ def project_point(sk, sets, w, pair, log_u, row):
 
 
 def write_row(w, k, row):
-    """Keep what is known of the row of the k-th watched pair."""
+    """Store the row of the k-th watched pair."""
     w.tight[w.watched[k]] = row.tight
     w.ready[k] = row.ready
-    w.log_mass[k] = row.cost  # until `finish_rows` has the logarithms of a and b
+    w.log_mass[k] = row.cost  # until `finish_rows` computes the logarithms of a and b
     w.log_a[k] = row.a
     w.log_b[k] = row.b
     w.mass_a[k] = row.mass_a
@@ -329,7 +333,7 @@ def write_row(w, k, row):
 
 
 def project_alone(sk, sets, w, k, u, log_u, breaks):
-    """The row of the k-th watched pair at the current beta. One that was tight starts from its last sets."""
+    """Project the row of the k-th watched pair at the current beta. A row that was tight starts from its last sets."""
     row: Row
     pair = w.watched[k]
     begin = sk.transition_ptr[pair]

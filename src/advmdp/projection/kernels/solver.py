@@ -1,9 +1,9 @@
 """The driver: min D(q || w) over occupancy measures whose rows lie in their sets, by Newton on the dual.
 
-A Newton step on ln inflow = ln outflow is tried at lengths 1, 1/2, 1/4 ... It is taken when F falls as its slope
-promises or, where rounding hides the change of F, when the defects shrink. When no length will do, sweeps over the even
-and the odd layers, beta(x) += defect(x)/2, take over for a while: each is a step of coordinate descent on F, which is
-convex, with a length that never overshoots. An iteration that comes late is followed on its way for as long as F falls.
+A Newton step on ln inflow = ln outflow is tried at lengths 1, 1/2, 1/4 ... It is accepted if F falls as its slope
+predicts or, if rounding hides the change of F, if the defects shrink. If no length is accepted, sweeps over the odd and
+the even layers, beta(x) += defect(x)/2, follow: each is a step of coordinate descent on the convex F, short enough not
+to overshoot. Late iterations are extrapolated for as long as F falls.
 """
 
 import cython
@@ -37,23 +37,23 @@ from advmdp.projection.status import LARGEST_LOG_WEIGHT
 
 LARGEST_LOG = cython.declare(cython.double, LARGEST_LOG_WEIGHT)
 HALVINGS = cython.declare(cython.int, 12)
-PATIENCE = cython.declare(cython.int, 3)  # stalls
+PATIENCE = cython.declare(cython.int, 3)  # the number of stalls to accept
 NEGLIGIBLE = cython.declare(cython.double, -27.631021115928547)  # ln 1e-12
 SWEEPS = cython.declare(cython.int, 4)
-NEAR = cython.declare(cython.double, 0.1)  # balance: the largest defect
-UNHURRIED = cython.declare(cython.int, 8)  # iterations, more than a problem that Newton suits ever needs
-LEVEL = cython.declare(cython.double, 1e3)  # what the log weights of a layer, or their beta, may have in common
-GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # times the largest log weight: what rounding leaves undecided
+NEAR = cython.declare(cython.double, 0.1)  # the largest defect that counts as near balance
+UNHURRIED = cython.declare(cython.int, 8)  # iterations: more than Newton needs for a well-behaved problem
+LEVEL = cython.declare(cython.double, 1e3)  # the largest common offset of the log weights of a layer, or of their beta
+GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # the rounding of the largest log weight, relative to it
 MOST_DOUBT = cython.declare(cython.double, 2.0**-40)  # for each layer and unit of log weights
-FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest violation of flow and rows that an answer may have
+FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest accepted violation of flow and rows
 
 
 def survey(log_w, size):
-    """The largest magnitude of a log weight but for -inf, NaN if there is one, and whether one is -inf."""
+    """The largest magnitude of a log weight except -inf, or NaN if there is one; and whether one is -inf."""
     found: Survey
     holes: cython.Py_ssize_t = 0
     largest: int64_t = 0
-    for i in range(size):  # the bits of positive numbers, then infinity, then NaN are ordered as integers are
+    for i in range(size):  # as integers, bits are ordered: positive numbers, infinity, NaN
         hole: cython.bint = log_w[i] == -INFINITY
         bits = cython.cast(int64_t, bits_of(0.0 if hole else fabs(log_w[i])))
         largest = bits if bits > largest else largest
@@ -63,7 +63,7 @@ def survey(log_w, size):
 
 
 def is_level(sk, log_w, magnitude):
-    """Whether what the weights of a layer have in common is small: it is if they are, and where some are unfit."""
+    """Whether the common offset of each layer's weights is small; also true if some weights are unfit."""
     for layer in range(sk.steps if LEVEL < magnitude <= 2.0 * LARGEST_LOG else 0):
         begin, end = first_entry(sk, sk.layer_ptr[layer]), first_entry(sk, sk.layer_ptr[layer + 1])
         top = largest_of(log_w + begin, end - begin)
@@ -73,7 +73,7 @@ def is_level(sk, log_w, magnitude):
 
 
 def look(sk, sets, w):
-    """Value and defects at the current beta, and whether masses are out of range."""
+    """Compute the value and the defects at the current beta, and whether masses are out of range."""
     found: Trial
     found.moved = False
     found.value = evaluate(sk, sets, w)
@@ -113,9 +113,10 @@ def heavy_defect(sk, w):
 
 
 def settled(sk, w, tolerance, stalls):
-    """Every state balanced to the tolerance, relative to its mass; those of negligible mass to a hundred times that.
+    """Whether every state is balanced to the tolerance, relative to its mass; 100 times that for negligible masses.
 
-    After three stalls these are let go, and misses of some units in the last place of one: rounding allows no less.
+    After three stalls, states of negligible mass are ignored, and so are misses of some units in the last place of one,
+    which rounding makes unavoidable.
     """
     left = residual(sk, w)
     light: cython.bint = stalls >= PATIENCE or sizes(sk, w).worst <= min(100.0 * tolerance, NEAR)
@@ -132,11 +133,11 @@ def any_tight(w):
 
 
 def forcing(worst, before, tolerance, near, tight):
-    """How far GMRES is to reduce the defects: as far as Newton's step will, and no farther than the tolerance.
+    """How far GMRES should reduce the defects: as far as Newton's step will, but not beyond the tolerance.
 
-    Smooth problems square the defects. Where rows are tight, a step ends where others bind, and at first the defects
-    fall by a factor of 2 to 100 however well it was solved for. Then the square of the last factor says what to expect
-    (Eisenstat and Walker 1996). If GMRES is slow, three times that, or a tenth at first, is `enough`.
+    In smooth problems a step squares the defects. With tight rows, a step ends where other constraints become active,
+    and at first the defects fall by a factor of 2 to 100 however accurate the step. The square of the last factor then
+    predicts the next (Eisenstat and Walker 1996). If GMRES is slow, three times that, or a tenth at first, is `enough`.
     """
     asked: Forcing
     smooth, last = (0.05 if near else 0.2) * worst, 0.3 * tolerance / worst
@@ -150,9 +151,9 @@ def forcing(worst, before, tolerance, near, tight):
 
 
 def last_step(before, worst, tolerance):
-    """Whether a step with the factors of the step before will do, which has brought the defects down to `worst`.
+    """Whether the next step can reuse the factors of the last one, which reduced the defects from `before` to `worst`.
 
-    If Newton squares them times K, then those factors leave 2 K before worst, and K = worst / before^2.
+    If Newton maps a defect d to K d^2, then K = worst / before^2, and the old factors leave 2 K before worst.
     """
     return 2.0 * worst * worst <= 0.5 * tolerance * before
 
@@ -175,24 +176,24 @@ def largest_beta(sk, w):
 
 
 def grain(sk, w):
-    """What rounding of beta leaves undecided."""
+    """The resolution of beta that rounding leaves."""
     return 4.0 * EPSILON * largest_beta(sk, w)
 
 
 def rounding(sk, w, value):
-    """How well F is known.
+    """The rounding error of F.
 
-    It is a sum of logarithms of numbers near 2^500, so to some units in the last place of 500 ln 2, not of F. Where
-    rounding decides on which side of a bound a row lies, F jumps by as much, and must not stop a step.
+    F is a sum of logarithms of numbers near 2^500, so the error is some units in the last place of 500 ln 2, not of F.
+    If rounding decides on which side of a bound a row lies, F jumps by that much, which must not stop a step.
     """
     return 16.0 * EPSILON * (LIFT + fabs(value) + largest_beta(sk, w)) * sk.steps
 
 
 def stay_near_zero(sk, w):
-    """Let the step end where the heaviest state of each layer has beta = 0, if it would have a large one.
+    """Shift the step so that the heaviest state of each layer ends at beta = 0, if its beta would be large.
 
-    A constant for each layer is free: it changes neither F nor q. Over hundreds of layers with weights of exp(-1e7)
-    it would grow to 1e9, of which a float64 knows no more than seven digits after the point.
+    A constant for each layer changes neither F nor q. Over hundreds of layers with weights of exp(-1e7) it would grow
+    to 1e9, where a float64 has only seven digits after the point.
     """
     for layer in range(1, sk.steps):
         first, end = sk.layer_ptr[layer], sk.layer_ptr[layer + 1]
@@ -212,10 +213,10 @@ def step_by(sk, w, length):
 
 
 def line_search(sk, sets, w, value):
-    """Halve the step until it is good enough. Returns whether one was, F there, and whether masses are out of range."""
+    """Halve the step until it is accepted. Returns whether one was, F there, and whether masses are out of range."""
     trial: Trial
     slope, noise, squares = slope_along(sk, w), rounding(sk, w, value), sizes(sk, w).squares
-    stay_near_zero(sk, w)  # after the slope, which it does not change but by rounding
+    stay_near_zero(sk, w)  # after the slope, which changes only by rounding
     memcpy(w.before, w.beta, sk.states * cython.sizeof(cython.double))
     length = 1.0
     for _ in range(HALVINGS if isfinite(slope) else 0):  # a step with NaN must not reach the weights
@@ -247,10 +248,10 @@ def sweep(sk, sets, w):
 
 
 def go_on(sk, sets, w, value):
-    """Follow the way of the last iteration, each time twice as far, for as long as F falls.
+    """Extrapolate the last iteration, each time twice as far, for as long as F falls.
 
-    Where clipped rows leave F almost flat, the optimum may be hundreds away in beta while Newton and the sweeps, which
-    go by the small defects, move by fractions. States of negligible mass stay: theirs may swing from side to side.
+    If clipped rows leave F almost flat, the optimum may be hundreds away in beta, while Newton and the sweeps follow
+    the small defects and move by fractions. States of negligible mass are left out, since their beta may oscillate.
     """
     for x in range(sk.states):
         heavy: cython.bint = w.alive[x] and w.log_out[x] >= NEGLIGIBLE
@@ -277,7 +278,7 @@ def attach(sk, w, log_w, log_q, q, log_pair, policy):
 
 
 def search(sk, sets, w, tolerance, magnitude, limit):
-    """Newton's method from the beta in the workspace, and the answer where it ends."""
+    """Run Newton's method from the beta in the workspace, and write the answer where it ends."""
     found: Outcome
     trial = look(sk, sets, w)
     worst, before = sizes(sk, w).worst, INFINITY
@@ -300,7 +301,7 @@ def search(sk, sets, w, tolerance, magnitude, limit):
         if iterations > UNHURRIED:
             trial = go_on(sk, sets, w, trial.value)
         worst = sizes(sk, w).worst
-        lowest = min(lowest, trial.value)  # against which steps are judged, so that rounding does not add up
+        lowest = min(lowest, trial.value)  # steps are compared with it, so that rounding does not add up
     tolerance = max(tolerance, grain(sk, w))
     balanced: cython.bint = settled(sk, w, tolerance, PATIENCE if iterations > UNHURRIED else stalls)
     found.iterations, found.defect, found.residual = iterations, worst, residual(sk, w)
@@ -308,9 +309,9 @@ def search(sk, sets, w, tolerance, magnitude, limit):
 
 
 def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
-    """Write the answer at the beta that was reached, and certify it."""
+    """Write the answer at the final beta, and certify it."""
     forward_pass(sk, w)
-    if far:  # the masses that are in range stay
+    if far:  # masses in range stay the same
         forward_pass_far(sk, sets, w)
     write_answer(sk, sets, w)
     proof = certify(sk, sets, w)
@@ -320,25 +321,25 @@ def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
     )
     certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
     reached.status = SOLVED if balanced and certified else STALLED
-    # The bound is lowered by its rounding. The gap is measured from there, and has a rounding error of its own.
+    # The bound is lowered by its rounding error. The gap is measured from there, and has a rounding error too.
     reached.value = proof.value + proof.doubt
     reached.gap = (proof.gap if proof.gap > 0.0 else 0.0 * proof.gap) + 2.0 * proof.doubt  # NaN stays
     return reached
 
 
 def solve(sk, sets, w, log_w, log_q, q, log_pair, policy, tolerance, limit):
-    """The whole projection from the beta in the workspace."""
+    """Project from the beta in the workspace."""
     attach(sk, w, log_w, log_q, q, log_pair, policy)
     return solve_surveyed(sk, sets, w, survey(log_w, sk.transitions), tolerance, limit)
 
 
 def solve_surveyed(sk, sets, w, seen, tolerance, limit):
-    """`solve` once the arrays are attached and the weights looked at."""
+    """`solve` after the arrays are attached and the weights surveyed."""
     found: Outcome
     memset(cython.address(found), 0, cython.sizeof(Outcome))
     magnitude = seen.magnitude
     if not magnitude <= 2.0 * LARGEST_LOG:
-        found.status = UNFIT  # without its layer's offset a log weight may be twice as large as given
+        found.status = UNFIT  # subtracting the layer's offset may have doubled a log weight
         return found
     w.holes = seen.holes
     w.plain = not w.holes and not sets.blocking
@@ -359,10 +360,10 @@ def solve_from(
     limit: cython.Py_ssize_t,
     largest: cython.double = LARGEST_LOG_WEIGHT,
 ):
-    """`solve` from the beta `start`, or from zero for None, for callers in Python.
+    """`solve` for callers in Python, from the beta `start`, or from zero for None.
 
-    `answer` is the block of `memory.new_answer`. Returns (status, F, gap, residual, defect, iterations); the status is
-    UNFIT where a log weight is beyond the largest, and UNEVEN where the caller should take an offset off each layer.
+    `answer` is the block of `memory.new_answer`. Returns (status, F, gap, residual, defect, iterations). The status is
+    UNFIT if a log weight is too large, and UNEVEN if the caller should subtract an offset from each layer.
     """
     sk = cython.address(layout.view)
     w = cython.address(workspace.view)

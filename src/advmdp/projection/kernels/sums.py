@@ -1,4 +1,4 @@
-"""Sums over whole arrays, which the compiler may reorder so that they run in vector registers."""
+"""Sums over whole arrays, which the compiler may reorder and vectorise."""
 
 from cython.cimports.libc.math import fabs, sqrt
 
@@ -38,9 +38,9 @@ def add_multiple(target, factor, source, size):
 
 
 def orthogonalise(basis, size, k, h, width):
-    """Free row k + 1 of its parts along rows 0 .. k, which are written to column k of h; return what is left of it.
+    """Orthogonalise row k + 1 to rows 0 .. k; write the products to column k of h; return the norm of the rest.
 
-    All products of a block of 512 columns are formed before the next, so that long rows are read once, not k times.
+    All products of a block of 512 columns are formed before the next block, so long rows are read once, not k times.
     """
     new = basis + (k + 1) * size
     for i in range(k + 1):

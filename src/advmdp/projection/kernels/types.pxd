@@ -1,4 +1,4 @@
-# What the kernels pass to one another: structs of pointers, constants, and one-line accessors.
+# What the kernels share: structs of pointers, constants, and one-line accessors.
 #
 # `Structure` describes a skeleton, `Sets` a confidence set, `Work` the memory of one projection. `memory.py` has the
 # Python objects that own the arrays behind the pointers.
@@ -26,7 +26,7 @@ cdef extern from *:
     const double LIFT "ADVMDP_LIFT"  # 500 ln 2: room for flows times 2^1000 above and for weights of exp(-1050) below
     const double LIFT_REST "ADVMDP_LIFT_REST"  # 500 ln 2 - LIFT, which a factor of 2^500 includes
     const double EPSILON "ADVMDP_EPSILON"
-    const double MARGIN "ADVMDP_MARGIN"  # how far inside its ball a row must lie to be free; see weights.py
+    const double MARGIN "ADVMDP_MARGIN"  # the least distance of a free row from the boundary of its ball; see weights.py
     const double SMALLEST_MASS "ADVMDP_SMALLEST_MASS"  # times 2^500; rows are exact down to exp(-708), below exp(-640)
     const double UNDER "ADVMDP_UNDER"  # times a number: the one before it, or two
     const double OVER "ADVMDP_OVER"  # times a number: the one after it, or two
@@ -36,7 +36,7 @@ cdef enum:  # the statuses of a pair
     WATCHED = 1
     IMPOSSIBLE = 2
 
-cdef enum:  # how a projection ends
+cdef enum:  # the status of a projection
     SOLVED = 0
     NO_PATH = 1
     STALLED = 2
@@ -44,26 +44,26 @@ cdef enum:  # how a projection ends
     UNEVEN = 4
 
 cdef enum:
-    LANES = 4  # numbers that `direct.py` works on at once; rows have room for as many behind them
-    RUN = 512  # transitions whose exponentials are taken in one run
+    LANES = 4  # numbers that `direct.py` processes at once; rows have room for as many behind them
+    RUN = 512  # transitions in one run of exponentials
     ROOM = 64  # entries between arrays, as in `advmdp.core.arrays.apart`
 
 cdef struct Structure:
     # A skeleton, and the edges (x,x') that its transitions (x,a,x') share between actions.
     #
-    # Where all actions of a state have the same successors in the same order, the j-th transition of every pair lies on
-    # the j-th edge of the state, and base_of says where in `base` the sums over actions stand. In other states every
-    # transition is an edge of its own, and base_of is -1. Either way the j-th edge leads where the j-th transition
-    # does. first_of_state is the first successor of x if its successors are consecutive states, else -1, and
-    # first_of_pair says the same of a pair: consecutive entries need no gather and run in vector registers.
+    # If all actions of a state have the same successors in the same order, the j-th transition of every pair lies on
+    # the j-th edge of the state, and base_of is the place of the sums over actions in `base`. In other states every
+    # transition is its own edge, and base_of is -1. Either way the j-th edge and the j-th transition lead to the same
+    # state. first_of_state is the first successor of x if its successors are consecutive states, else -1; first_of_pair
+    # is the same for a pair. Consecutive entries need no gather and run in vector registers.
     Index steps  # layers with actions: all but the last
     Index states
     Index pairs
     Index transitions
     Index parts
-    Index longest  # the most transitions of a pair
-    Index widest  # the most states of a layer
-    bint connected  # whether every state is reached
+    Index longest  # the largest number of transitions of a pair
+    Index widest  # the largest number of states of a layer
+    bint connected  # whether every state is reachable
     Ints layer_ptr
     Ints pair_ptr
     Ints transition_ptr
@@ -73,7 +73,7 @@ cdef struct Structure:
     Ints base_of
     Indices first_of_pair
     Indices state_of
-    const int8_t *reached  # whether some path from the first state meets x
+    const int8_t *reached  # whether x is reachable from the first state
     Ints part_ptr  # the layer with which each part begins, and the number of steps
 
 cdef struct Sets:
@@ -87,7 +87,7 @@ cdef struct Sets:
     Reals log_high
 
 cdef struct Work:
-    # The problem and its answer. Until the answer is written, its arrays serve as memory under other names.
+    # The problem and its answer. "In the place of" marks arrays that share memory at different times.
     Reals log_w
     Floats log_q
     Floats q
@@ -97,7 +97,7 @@ cdef struct Work:
     Floats row  # q: p, for watched pairs
     Floats share  # policy: q(x,a) times 2^500, one for each entry of `watched`
     bint holes  # whether some log weight is -inf
-    bint plain  # whether every path from the first state on is feasible: nothing is forbidden, and no set forces an entry to zero
+    bint plain  # whether every path is feasible: nothing is forbidden, and no set forces an entry to zero
     # Per transition, and per shared edge
     Floats weight  # exp(log w + beta_base(x') - offset(x,a)), at most 2^500
     Floats base  # the sum over free pairs of their weights, relative to exp(scale(x))
@@ -105,7 +105,7 @@ cdef struct Work:
     Floats offset
     int8_t *status
     int8_t *tight
-    int8_t *able  # in the place of tight, which the certificate does not read: whether some row avoids what is forbidden
+    int8_t *able  # in the place of tight, which the certificate does not read: whether some row avoids forbidden entries
     # The watched pairs of alive states, in order, and numbers for each of them
     int32_t *watched
     Index num_watched
@@ -115,8 +115,8 @@ cdef struct Work:
     Floats log_b
     Floats mass_a
     Floats mass_b
-    Floats cost  # in the place of mass: what the entries that do not move cost at beta_base, NaN if that is not known
-    int8_t *ready  # whether log_a and log_b are logarithms already, or still a and b
+    Floats cost  # in the place of mass: the cost of the entries that do not move, at beta_base; NaN if unknown
+    int8_t *ready  # whether log_a and log_b are logarithms, or still a and b
     # Per state
     Floats beta
     Floats beta_base
@@ -133,20 +133,20 @@ cdef struct Work:
     Floats defect  # ln outflow - ln inflow
     Floats step
     Floats product
-    Floats pull  # what the sum of all that comes to x' is multiplied by
-    Floats push  # and what v(x) is multiplied by on its way there
-    Floats pinned  # the part of the inflow that does not answer to beta
+    Floats pull  # the factor on the sum of all that comes to x'
+    Floats push  # the factor on v(x) on its way there
+    Floats pinned  # the part of the inflow that does not respond to beta
     Floats inverse  # in the place of before, which only a line search needs: 1/D of newton.py
     Floats log_in  # in the place of push, which only Newton's step needs
     Floats lift  # in the place of pinned: ln of rebuilt over dual mass
     Floats swept  # in the place of top, which Newton's step does not need: M^-1 v
-    Floats open_  # in the place of product: what the certificate says can take part
-    Floats violation  # in the place of outflow: of the rows of a state
+    Floats open_  # in the place of product: the feasible states, as the certificate finds them
+    Floats violation  # in the place of outflow: the violation of the rows of a state
     Floats apart  # in the place of step: sum q |ln q - log_q|
     int8_t *alive
     # Per layer, and per part
     Floats log_z
-    int8_t *forbidden  # whether some entry of the part is, or may be
+    int8_t *forbidden  # whether some entry of the part may be forbidden
     # Memory for some rows, for each part
     Floats scratch
     Index stride  # from one row of it to the next
@@ -154,7 +154,7 @@ cdef struct Work:
     Floats run
     Index run_stride
     Tally *tallies
-    # And for each pair, all but the mass in the place of what the certificate does not read, or has read
+    # And for each pair; all but the mass are in the place of arrays that the certificate no longer needs
     Floats bound
     Floats excess
     Floats doubt
@@ -167,7 +167,7 @@ cdef struct Work:
     Floats basis
     Index directions
     Floats hessenberg
-    Floats back  # probabilities backward, once masses are out of range; see far.py
+    Floats back  # backward probabilities, once masses are out of range; see far.py
 
 cdef struct Part:
     # The layers of a thread, their states first .. end, the states into .. into_end that they lead to, and their place
@@ -201,7 +201,7 @@ cdef struct Split:
     double center_b
 
 cdef struct Clip:
-    # A row of a box: its multiplier, and sums over the entries that move and over those at a bound.
+    # A row of a box: its multiplier, and sums over the free entries and over those at a bound.
     double s
     double free
     double clipped
@@ -213,7 +213,7 @@ cdef struct Tally:
     double size  # u times the magnitude of its logarithm
     double cost  # q ln(p/u)
     double weight  # the magnitude of the cost
-    double stray  # what must not be
+    double stray  # invalid entries
     double apart  # q |ln q - log_q|
     double tilted  # u e^t
     double tilted_size
@@ -223,7 +223,7 @@ cdef struct Tally:
 
 cdef struct Outcome:
     int status
-    double value  # F, lowered by nothing: the dual bound is - value
+    double value  # F; the dual bound is - value
     double gap
     double residual
     double defect
@@ -231,12 +231,12 @@ cdef struct Outcome:
 
 
 cdef inline Index first_entry(const Structure *sk, Index x) noexcept nogil:
-    # The first transition that leaves x. From there on the successors of its edges are listed.
+    # The first transition that leaves x, where the list of its edges' successors begins.
     return sk.transition_ptr[sk.pair_ptr[x]]
 
 
 cdef inline Index first_edge(const Structure *sk, Index x, Index begin) noexcept nogil:
-    # The edge of the transition with which a pair of x begins; those that follow lie on the edges that follow.
+    # The edge of the first transition of a pair of x; its other transitions lie on the next edges.
     if sk.base_of[x] < 0:
         return sk.edge_ptr[x] + begin - first_entry(sk, x)
     return sk.edge_ptr[x]

@@ -2,17 +2,17 @@
 
     weight(x,a,x') = exp(log w(x,a,x') + beta_base(x') - offset(x,a)),     offset = row maximum - 500 ln 2
 
-where the pairs of a state share the largest of their offsets if these are close: one factor. Exponentials are taken in
-runs of whole states, some thousand entries each.
+where the pairs of a state share the largest of their offsets if these are close, which saves factors. Exponentials are
+computed in runs of whole states.
 
-A pair is free while its constraint cannot bind, and then only matters through the sum over actions on its edges
-(`base`). If beta moves by v after the classification, and v spreads over osc(v) within the next layer, then the row
-u/sum u moves by at most osc(v)/2 in L1 norm. So a row that lies inside its ball by more than MARGIN stays inside as
-long as osc(v) <= 2 MARGIN. All others are watched: projected anew whenever beta moves.
+A pair is free while its constraint cannot become active; it then matters only through the sum over actions on its edges
+(`base`). If beta moves by v after the classification, and osc(v) is the range of v within the next layer, then the row
+u/sum u moves by at most osc(v)/2 in L1 norm. So a row that lies inside its ball by more than MARGIN stays inside while
+osc(v) <= 2 MARGIN. All other pairs are watched: projected again whenever beta moves.
 
-Forbidden weights. A pair that cannot stay within C(x,a) without forbidden entries is impossible, a state without a
-possible pair is impossible and forbids the entries that lead to it (backward pass; its beta_base is -inf), and a state
-that nothing leads to takes no part (forward pass).
+Forbidden weights. A pair is impossible if no row of C(x,a) avoids its forbidden entries. A state is impossible if all
+its pairs are; it forbids the entries that lead to it (backward pass; its beta_base is -inf). A state that nothing leads
+to is excluded (forward pass).
 """
 
 import cython
@@ -32,13 +32,13 @@ from cython.cimports.libc.math import INFINITY, NAN
 from cython.cimports.libc.string import memcpy, memset
 from cython.parallel import prange
 
-UNCONSTRAINED = cython.declare(cython.double, 2.0)  # a radius from here on
-ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py: what rounding may do to a sum of bounds
-SAME = cython.declare(cython.double, 50.0)  # offsets of a state that differ by no more are made equal
+UNCONSTRAINED = cython.declare(cython.double, 2.0)  # a radius from here on is no constraint
+ROUNDING = cython.declare(cython.double, 1e-15)  # as in confidence.py: the rounding error of a sum of bounds
+SAME = cython.declare(cython.double, 50.0)  # offsets of a state are made equal if they differ by at most this
 
 
 def largest_of(values, size):
-    """The largest value; four chains of comparisons, since one would wait for itself."""
+    """The largest value, by four chains of comparisons, since in one chain each would wait for the last."""
     a, b, c, d = -INFINITY, -INFINITY, -INFINITY, -INFINITY
     for i in range(0, size - 3, 4):
         a = values[i] if values[i] > a else a
@@ -106,7 +106,7 @@ def possible(sk, sets, w, pair):
 
 
 def classify(sk, sets, w, pair, forbidden):
-    """FREE, WATCHED or IMPOSSIBLE; `forbidden` says that some entry may be."""
+    """FREE, WATCHED or IMPOSSIBLE; `forbidden` means that some entry may be forbidden."""
     radius, begin = sets.radius[pair], sk.transition_ptr[pair]
     if w.offset[pair] == -INFINITY:
         w.offset[pair] = 0.0
@@ -123,7 +123,7 @@ def classify(sk, sets, w, pair, forbidden):
 
 
 def classify_state(sk, sets, w, x, forbidden):
-    """Classify the pairs of a state; whether it is possible."""
+    """Classify the pairs of a state; return whether it is possible."""
     alive: cython.bint = False
     for pair in range(sk.pair_ptr[x], sk.pair_ptr[x + 1]):
         status = classify(sk, sets, w, pair, forbidden)
@@ -133,7 +133,7 @@ def classify_state(sk, sets, w, x, forbidden):
 
 
 def end_of_run(sk, first, end):
-    """The states from `first` on, at least one and none from `end` on, that together have some RUN transitions."""
+    """The end of a run of about RUN transitions: at least one state from `first` on, none from `end` on."""
     begin, x = first_entry(sk, first), first + 1
     while x < end and first_entry(sk, x + 1) - begin <= RUN:
         x += 1
@@ -161,7 +161,7 @@ def fill_pairs(sk, sets, w, part, forbidden):
 
 
 def sum_free(sk, w, part):
-    """scale(x), the largest offset of a free pair, -inf if none is, and base(x,x'), their weights over all actions."""
+    """Compute scale(x), the largest offset of a free pair or -inf, and base(x,x'), the sum of their weights."""
     for x in range(part.first, part.end):
         first, last = sk.pair_ptr[x], sk.pair_ptr[x + 1]
         top = -INFINITY
@@ -189,7 +189,7 @@ def sum_free(sk, w, part):
 
 
 def mark_reachable(sk, sets, w):
-    """Forward pass: alive are the possible states that some alive state leads to with positive probability."""
+    """Forward pass: a possible state is alive if an alive state leads to it with positive probability."""
     memset(w.alive, 0, sk.states)
     w.alive[0] = 1
     for x in range(sk.states - 1):
@@ -206,7 +206,7 @@ def mark_reachable(sk, sets, w):
 
 
 def fill_part(sk, sets, w, number, forbidden):
-    """Exponentiate, classify and sum one part, and note whether some entry may be forbidden."""
+    """Exponentiate, classify and sum one part, and record whether some entry may be forbidden."""
     part = part_of(sk, w, number)
     w.forbidden[number] = fill_pairs(sk, sets, w, cython.address(part), forbidden)
     sum_free(sk, w, cython.address(part))
@@ -223,8 +223,8 @@ def any_forbidden(sk, w):
 def fill_all(sk, sets, w):
     """Exponentiate, classify and sum. Returns whether some entry may be forbidden.
 
-    An impossible state forbids what leads to it, which is known too late if that belongs to another thread. Then the
-    parts are filled once more, from the last to the first.
+    An impossible state forbids the entries that lead to it. If these belong to another thread, it learns this too late;
+    then the parts are filled again, from the last to the first.
     """
     if sk.parts > 1 and not w.holes:
         for number in prange(sk.parts, num_threads=sk.parts, schedule="static"):
@@ -264,7 +264,7 @@ def fill_weights(sk, sets, w, first_time):
         w.shift[x] = 0.0
     if first_time:
         memcpy(w.alive, sk.reached, sk.states)
-        memset(w.tight, 0, sk.pairs)  # a projection must not depend on the one before
+        memset(w.tight, 0, sk.pairs)  # a projection must not depend on the last one
         if forbidden or sets.blocking:
             mark_reachable(sk, sets, w)
     w.at_base = True
