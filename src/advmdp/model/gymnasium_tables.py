@@ -9,10 +9,9 @@ A toy-text environment has a table ``P[s][a] = [(probability, s', reward, done),
 
         loss = (hi - reward) / (hi - lo),    return of an episode = H hi - (hi - lo) (loss of the episode).
 
-Waiting is a step like any other, with the loss of reward 0, so that the last equation holds exactly however early an
-episode ends: what is best in losses is best in rewards, and regret in losses times (hi - lo) is regret in rewards.
-Where rows with several rewards were merged it holds in expectation.
-
+Waiting is an ordinary step with the loss of reward 0, so the last equation holds exactly, however early an episode
+ends. So the best policy for the losses is the best for the rewards, and regret in rewards is (hi - lo) times regret in
+losses. Where rows with several rewards were merged, the equation holds in expectation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,29 +32,29 @@ from advmdp.model.tables import TOLERANCE, distribution
 
 @dataclass(frozen=True, eq=False)
 class UnrolledTable:
-    """A tabular environment of so many steps as a loop-free MDP, and its rewards as a loss."""
+    """A tabular environment, unrolled into a loop-free MDP, with its rewards as a loss."""
 
     mdp: MDP
     loss: FloatArray
     """(num_transitions,) in [0, 1]."""
     moves: NDArray[np.bool_]
-    """(num_transitions,) what the environment does; the rest is waiting, and the start and end that were added."""
+    """(num_transitions,) whether the environment makes the step; others are waiting, or the added start and end."""
     aftermath: FloatArray
-    """(num_transitions,) of one that waits, the greatest own loss of a step that led there; else 0."""
+    """(num_transitions,) for a waiting step, the largest loss of a step that led there; else 0."""
     scale: float
-    """hi - lo: a regret in losses is worth so many times itself in rewards."""
+    """hi - lo: regret in rewards is this times regret in losses."""
     offset: float
     """H hi: the return of an episode without loss."""
 
     def reward(self, loss: float, episodes: int = 1) -> float:
-        """The return that a loss added up over so many episodes stands for."""
+        """The total return that corresponds to the total loss of some episodes."""
         return self.offset * episodes - self.scale * loss
 
 
 def unrolled(env: object, steps: int) -> UnrolledTable:
-    """``steps`` steps of an environment with a tabular model, or of the one with that id, such as "FrozenLake-v1".
+    """Unroll ``steps`` steps of an environment with a tabular model, given by itself or its id, "FrozenLake-v1" say.
 
-    The environment's own limit of steps is not looked at.
+    The environment's own step limit is ignored.
     """
     with optional:
         from scipy.sparse import coo_array
@@ -71,7 +70,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
     ]
     names = [f"{s}{done}" for done in ("", " done") for s in range(S // 2)]
     expansion = time_expand(dynamics, steps, np.concatenate([initial, np.zeros(S // 2)]), names)
-    # Clipped, for an expectation is rounded.  Where all rewards are zero there is no loss.
+    # Clipped, since expectations are rounded.  If all rewards are zero, so are the losses.
     loss = np.clip((hi - merged.reward) / (hi - lo or 1.0), 0.0, 1.0)
     return UnrolledTable(expansion.mdp, *_carried(expansion, merged.key(S, A), loss), scale=hi - lo, offset=steps * hi)
 
@@ -79,7 +78,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
 def _carried(
     expansion: Expansion, key: NDArray[np.int64], loss: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
-    """Loss, moves and aftermath over transitions: each finds its loss by what it was; what was added has none."""
+    """Loss, moves and aftermath over transitions; added transitions have no loss."""
     sk, (_, S, A) = expansion.mdp.skeleton, expansion.original
     action = sk.over_transitions(expansion.pair_action)
     state, after = sk.over_transitions(expansion.state[sk.state_of_pair]), expansion.state[sk.successor]
@@ -87,14 +86,14 @@ def _carried(
     losses = np.zeros(sk.num_transitions)
     losses[real] = loss[np.searchsorted(key, ((state * A + action) * S + after)[real])]
     waits = real & (state >= S // 2)
-    ends = ~waits & (after >= S // 2)  # of steps that can be taken: FrozenLake's own goal leads to itself, done
+    ends = ~waits & (after >= S // 2)  # only steps that can be taken: FrozenLake's goal leads to itself, done
     last_step = np.zeros(S)
     np.maximum.at(last_step, after[ends], losses[ends])
     return owned(losses), frozen(real & ~waits), owned(np.where(waits, last_step[state], 0.0))
 
 
 class Outcomes(NamedTuple):
-    """Rows of a table P, as columns; a successor that is done is the copy of its state, numbered after all states."""
+    """Rows of a table P, as columns; a successor with ``done`` is a copy of its state, numbered after all states."""
 
     state: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -115,7 +114,7 @@ class Outcomes(NamedTuple):
 
 
 def _gymnasium() -> Any:
-    """Gymnasium, which is optional."""
+    """Import Gymnasium, which is optional."""
     with optional:
         import gymnasium
     return gymnasium
@@ -124,9 +123,9 @@ def _gymnasium() -> Any:
 def make_environment(
     name: str, options: Mapping[str, Any] | None = None, allow_import: Iterable[str] | None = None
 ) -> object:
-    """The environment of that id; ``options`` are what ``gymnasium.make`` takes besides.
+    """Make the environment with that id; ``options`` go to ``gymnasium.make``.
 
-    ``allow_import`` are the modules and packages that may be imported for it, besides Gymnasium's; if None, any may.
+    ``allow_import`` lists the modules and packages that it may import besides Gymnasium's; None allows all.
     """
     gymnasium = _gymnasium()
     try:
@@ -135,23 +134,23 @@ def make_environment(
         return gymnasium.make(name, **(options or {}))
     except InputError:
         raise
-    except Exception as error:  # whatever the code of an environment says to what it was given
+    except Exception as error:  # the code of an environment may raise anything
         given = f"'{name}', which Gymnasium cannot make ({type(error).__name__}: {error})"
         raise InputError("env", given, "an environment, or the id of one") from None
 
 
 OWN = ("gymnasium", "__main__", "__mp_main__")
-"""Gymnasium, and the script that is running, here or in a process that it started."""
+"""Gymnasium, and the running script, here or in a process that it started."""
 
 
 def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
-    """Refuse an id that needs other modules: that before a colon, or that of the class that is registered for it."""
+    """Reject an id that needs other modules: the one before its colon, or that of its registered class."""
     module, _, known = name.rpartition(":")
     if module:
         _check_import(name, module, allowed)
-        import_module(module)  # which registers its environments
+        import_module(module)  # registers its environments
     for spec in _gymnasium().registry.values():
-        if spec.id == known or spec.id.startswith(f"{known}-v"):  # without a version the latest is meant
+        if spec.id == known or spec.id.startswith(f"{known}-v"):  # no version means the latest
             made_by = spec.entry_point
             home = made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", "")
             _check_import(name, home, allowed)
@@ -160,9 +159,7 @@ def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
 def _check_import(name: str, module: str, allowed: tuple[str, ...]) -> None:
     if not any(module == one or module.startswith(f"{one}.") for one in allowed):
         given = f"'{name}', whose code is in the module {module}"
-        expected = (
-            f"an environment of Gymnasium's own, or --allow-import {module} (allow_import=['{module}'] in Python)"
-        )
+        expected = f"one of Gymnasium's environments, or --allow-import {module} (allow_import=['{module}'] in Python)"
         raise InputError("env", given, expected)
 
 
@@ -172,12 +169,12 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
     name = type(bare).__name__
     table, initial = getattr(bare, "P", None), getattr(bare, "initial_state_distrib", None)
     if table is None:
-        expected = "one with a table P[s][a], such as FrozenLake, CliffWalking or Taxi"
+        expected = "an environment with a table P[s][a], such as FrozenLake, CliffWalking or Taxi"
         raise InputError("env", f"{name}, which has no tabular model", expected)
     if initial is None:
         raise InputError(f"{name}.initial_state_distrib", "nothing", "the distribution of the first state")
     if getattr(bare, "fickle_passenger", False):
-        given = "a passenger who changes their mind, which the table P knows nothing of"
+        given = "a fickle passenger, which the table P does not model"
         raise InputError(name, given, "fickle_passenger=False")
     try:
         states = len(table)
@@ -187,7 +184,7 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
 
 
 def _outcomes(name: str, table: Any, states: int) -> Outcomes:
-    """All that can happen, and at last that who is done waits."""
+    """All outcomes of the table, then waiting in the states that are done."""
     rows: list[tuple[int, int, int, float, float]] = []
     for s in range(states):
         try:
