@@ -237,5 +237,5 @@ def test_a_log_without_finished_episodes_cannot_be_judged() -> None:
     sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
     with am.Agent.open(":memory:", skeleton=sk) as agent:
         agent.begin()
-        with pytest.raises(am.InputError, match="none of which can be used"):
+        with pytest.raises(am.InputError, match="none of them usable"):
             am.evaluate(agent, {"home": "bus"})

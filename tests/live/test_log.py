@@ -54,7 +54,7 @@ def test_the_settings_are_those_that_make_a_commit_durable(tmp_path: Path) -> No
 def test_the_same_event_is_not_written_twice(tmp_path: Path) -> None:
     log = Log.write(make(tmp_path / "a.db"))
     for event in (EVENTS[3], Event("begun", 1, 0, {}, None, "begun:x")):
-        with pytest.raises(am.ConflictError, match="for the second time"):
+        with pytest.raises(am.ConflictError, match="a repeated event"):
             log.append([Event("arrived", 0, log.last, {}), event])
     assert [said(event) for _, event in log.events()] == [said(event) for event in EVENTS]  # nor the one before it
     log.close()
@@ -93,7 +93,7 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
     connection.close()
     text = tmp_path / "text.db"
     text.write_text("this is no database, but longer than the header of one would have to be" * 9)
-    for path, message in ((other, "another program"), (text, "something else"), (tmp_path, "can be read and written")):
+    for path, message in ((other, "another program"), (text, "no SQLite"), (tmp_path, "can be read and written")):
         before = path.read_bytes() if path.is_file() else b""
         for way in (Log.write, am.Agent.open) if path != tmp_path else (Log.write,):
             with pytest.raises((am.LogError, am.StorageError), match=message):

@@ -91,4 +91,4 @@ def test_the_page_has_everything_and_asks_for_nothing(told: bool, tmp_path: Path
 
 def test_a_report_before_anything_was_played(tmp_path: Path) -> None:
     with am.Agent.open(":memory:", skeleton=SK) as agent:
-        assert "nothing to account for" in agent.report(tmp_path / "agent.html").read_text()
+        assert "nothing to report" in agent.report(tmp_path / "agent.html").read_text()

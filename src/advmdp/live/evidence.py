@@ -1,6 +1,6 @@
-"""What a log says of the world as it is now: visits, whole losses, and paths with the probabilities of their decisions.
+"""The evidence of a log about the current world: visits, whole losses, and paths with their decision probabilities.
 
-Everything is over the skeleton of the agent's present world; transitions of earlier worlds are found in it by name.
+All arrays are over the skeleton of the agent's current world; transitions of earlier worlds are matched by name.
 Losses are scaled to [0, 1].
 """
 
@@ -25,41 +25,41 @@ class ToldLoss(NamedTuple):
 
     episode: int
     loss: FloatArray
-    """Over transitions; NaN where nothing is known, now or before."""
+    """Over transitions; NaN where no cost is known, now or earlier."""
     paid: float | None
-    """What the episode paid, as a sum of losses; None where its path is not known to the end."""
+    """What the episode paid, as a sum of losses; None if its path is not known to the end."""
 
 
 class LoggedPath(NamedTuple):
-    """A finished path of the agent's own, with what every step cost."""
+    """A finished path of the agent, with the cost of every step."""
 
     episode: int
     pairs: Ints
     transitions: Ints
     chances: FloatArray
-    """With which the agent took each action."""
+    """The probability with which the agent took each action."""
     losses: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What :func:`gather` found."""
+    """The result of :func:`gather`."""
 
     skeleton: Skeleton
     episodes: int
-    """All that there are in the log."""
+    """The number of episodes in the log."""
     seen: Ints
-    """How often each transition was seen, whoever decided."""
+    """How often each transition was seen, including in episodes of others."""
     told: list[ToldLoss]
     paths: list[LoggedPath]
 
     @property
     def world(self) -> MDP:
-        """The estimate Pbar; uniform rows where a pair was never tried."""
+        """The estimate Pbar, with uniform rows for untried pairs."""
         return estimated(self.skeleton, self.seen)
 
     def row_set(self, delta: float) -> RowSet:
-        """A set that holds all true rows with probability 1 - delta."""
+        """A set that contains all true rows with probability 1 - delta."""
         counts = Counts(self.skeleton)
         counts.seen[:] = self.seen
         counts.visits[:] = np.add.reduceat(self.seen, self.skeleton.transition_ptr[:-1])
@@ -67,7 +67,7 @@ class Evidence:
 
 
 def estimated(sk: Skeleton, seen: Ints) -> MDP:
-    """Pbar from counts of transitions; uniform rows where a pair was never tried."""
+    """Pbar from counts of transitions, with uniform rows for untried pairs."""
     first, widths = sk.transition_ptr[:-1], np.diff(sk.transition_ptr)
     visits = np.add.reduceat(seen, first)
     rows = np.where(sk.over_transitions(visits > 0), seen, 1.0)
@@ -106,7 +106,7 @@ def pairs_of(sk: Skeleton, transitions: Ints) -> Ints:
 
 
 def _taken(episode: LoggedEpisode, now: World) -> Ints:
-    """The transitions of its path so far, in the world as it is now; -1 for those that are gone."""
+    """The transitions of its path so far, in the current world; -1 for removed ones."""
     path = np.array([step.transition for step in episode.steps if step.transition is not None], np.int64)
     return episode.world.map_to(now)[path]
 
@@ -118,7 +118,7 @@ def _moved(values: FloatArray, old: World, now: World) -> FloatArray:
 
 
 def _costs(episode: LoggedEpisode, taken: Ints, loss: FloatArray | None, history: History) -> FloatArray:
-    """What each finished step cost, as a loss: its own cost, else that of the whole loss; NaN where none is known."""
+    """The loss of each finished step: from its own cost, else from the whole loss; NaN if unknown."""
     single = [np.nan if step.cost is None else step.cost for step in episode.steps[: len(taken)]]
     costs = np.array([_scaled(history, cost) for cost in single])
     if loss is None or not len(taken):

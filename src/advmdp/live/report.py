@@ -1,6 +1,6 @@
-"""The report of an agent as one HTML file that needs nothing else: paid, shadow baselines, visits, radii, alarms.
+"""The report of an agent as one self-contained HTML file: paid, shadow baselines, visits, radii, alarms.
 
-It is made from the log and from the agent as it stands.  All names are escaped, and the page asks for nothing.
+It is built from the log and the current agent.  All names are escaped, and the page loads nothing.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from advmdp.live.agent import Agent
 
 MOST_ACTIONS = 300
-"""Rows of the table of actions; of more, the most visited."""
+"""The largest number of rows in the table of actions; if there are more, the most visited are shown."""
 AGENT = "the agent"
 COUNTS = {
     "begun": "episodes begun",
@@ -37,7 +37,7 @@ COUNTS = {
     "told": "losses learned",
     "outstanding": "losses outstanding",
     "dropped": "losses given up",
-    "late": "losses that came after that",
+    "late": "losses that arrived after that",
     "observed": "episodes that others decided",
     "clipped": "costs outside the units",
     "epochs": "epochs",
@@ -63,7 +63,7 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
     sentences = _sentences(paid, beside)
     if any(CHANGED in text for text in warnings):
         sentences.append(
-            "Some outcomes have changed (see Alarms): estimates, which assume that they have not, are unsure."
+            "Some outcomes have changed (see Alarms). The estimates assume no change, so they are unreliable."
         )
     return whole_page(
         "advmdp.live.page",
@@ -91,7 +91,7 @@ def _about(history: History, status: Status) -> str:
 
 
 def _paid(history: History, evidence: Evidence) -> FloatArray:
-    """What each episode paid whose path and costs are known to the end, in the caller's units."""
+    """What each episode paid, in the caller's units, for episodes with all costs known."""
     if evidence.told:
         sums = [one.paid for one in evidence.told if one.paid is not None]
     else:
@@ -101,7 +101,7 @@ def _paid(history: History, evidence: Evidence) -> FloatArray:
 
 def _sentences(paid: FloatArray, beside: list[Shadow]) -> list[str]:
     if not len(paid):
-        return ["No episode has been finished with all its costs known, so there is nothing to account for yet."]
+        return ["No finished episode has all its costs known yet, so there is nothing to report."]
     mean = float(paid.mean())
     said = [
         f"The agent paid {number(mean)} per episode over {plural(len(paid), 'episode')}, {number(paid.sum())} in all."
@@ -132,10 +132,10 @@ def _shadow_table(paid: FloatArray, beside: list[Shadow]) -> str:
 
 def _about_shadows(evidence: Evidence, delta: float) -> str:
     if evidence.told:
-        judged = "Rules are judged on the whole losses, in the estimated world; the interval is over all plausible ones"
-        return f"{judged}, with probability {1.0 - delta:g}. Losses that react to decisions would have been others."
+        judged = "Rules are judged on the whole losses, in the estimated world; intervals cover all plausible worlds"
+        return f"{judged}, with probability {1.0 - delta:g}. Losses that react to decisions would have been different."
     judged = "Fixed policies are judged by weighted paths, with approximate intervals"
-    return f"{judged} ({1.0 - delta:g}). Rules that follow losses cannot be judged without whole losses."
+    return f"{judged} ({1.0 - delta:g}). Rules that respond to losses need whole losses to be judged."
 
 
 def _actions(agent: "Agent", evidence: Evidence) -> str:
