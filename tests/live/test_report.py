@@ -1,11 +1,14 @@
 """The report of an agent: shadow baselines against rules written here, alarms, and the page."""
 
+import html
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import advmdp as am
+from advmdp.core.wording import number
 from advmdp.live.alarms import alarms, drifted
 from advmdp.live.evidence import gather
 from advmdp.live.shadows import INCUMBENT, LEADER, RANDOM, REPLAY, shadows
@@ -87,6 +90,51 @@ def test_the_page_has_everything_and_asks_for_nothing(told: bool, tmp_path: Path
     assert "home/bus" in page
     assert "http" not in page.replace("http-equiv", "")
     assert "default-src 'none'" in page
+
+
+def summary(agent: am.Agent, folder: Path) -> str:
+    """The text of a report up to its first section, without its marks."""
+    page = agent.report(folder / "agent.html").read_text()
+    return html.unescape(re.sub("<[^>]+>", " ", page[page.index("<main>") : page.index('id="h-paid"')]))
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "UOBREPS"])
+def test_what_was_paid_stays_when_an_action_is_removed(learner: str, tmp_path: Path) -> None:
+    steps = [("depot", "van", "done"), ("depot", "courier", "done"), ("depot", "tram", "done")]
+    more = {"horizon": 40} if learner == "UOBREPS" else {}
+    total, couriers = 0, 0
+    with am.Agent.open(
+        ":memory:", skeleton=am.Skeleton.from_steps(steps), learner=learner, units=(0, 100), seed=1, **more
+    ) as agent:
+        for i in range(40):
+            episode, cost = agent.begin(), {"van": 30, "courier": 5 if i < 20 else 95, "tram": 40}
+            action = episode.act().action
+            total, couriers = total + cost[action], couriers + (action == "courier")
+            episode.arrive("done", cost=cost[action])
+            if learner == "SelfTuning":
+                agent.tell(episode, {("depot", name): value for name, value in cost.items()})
+        assert 0 < couriers < 40
+        agent.extend([], remove=[("depot", "courier")])
+        said = summary(agent, tmp_path)
+    assert f"paid {number(total / 40)} per episode over 40 episodes, {number(total)} in all." in said
+    assert "left out" not in said
+
+
+def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
+    with am.Agent.open(":memory:", skeleton=SK, units=(0, 10)) as agent:
+        for day in range(6):
+            agent.begin().arrive("work", cost=day + 1)
+            if day < 4:
+                agent.tell(day, {("home", "bus"): 5, ("home", "walk"): 5})
+        agent.begin().cost(9, at="home")  # it has not arrived
+        said = summary(agent, tmp_path)
+        assert agent.status().paid == 30
+    assert "paid 3.50 per episode over 6 episodes, 21 in all." in said
+    assert "1 other episode is left out" in said
+    assert "What is known of their costs adds 9." in said
+    assert "Rules are judged on the 4 episodes whose whole loss was told" in said
+    assert "In the 4 of these that are accounted for, the agent paid 2.50 per episode." in said
+    assert "'at random' would have paid 5, between 5 and 5. All of that is above what the agent paid." in said
 
 
 def test_a_report_before_anything_was_played(tmp_path: Path) -> None:

@@ -71,7 +71,10 @@ class Evaluation:
     left_out
         The number of episodes of the log that it could not use.
     logged
-        What was paid in the episodes used; NaN if no path is known to its end.
+        What was paid per episode in those of the episodes used that reached the end with all costs known; NaN if there
+        are none. It comes from the log, whatever was removed from the world since.
+    logged_episodes
+        The number of these episodes.
     weight
         The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
     delta
@@ -103,7 +106,9 @@ class Evaluation:
     left_out: int
     """Episodes of the log that it could not use."""
     logged: float
-    """What was paid in the episodes that the estimate rests on; NaN where no path is known to its end."""
+    """What was paid per episode in ``logged_episodes`` of the episodes used; NaN where there are none."""
+    logged_episodes: int
+    """Of the episodes used, those that reached the end with all costs known."""
     weight: float
     """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
     delta: float
@@ -112,8 +117,12 @@ class Evaluation:
 
     def __str__(self) -> str:
         sure = f"between {number(self.low)} and {number(self.high)} with probability {1.0 - self.delta:g}"
-        based = f"{self.method}, {plural(self.episodes, 'episode')}"
+        needs = "a whole loss" if self.method == WHOLE else "a finished path with all costs"
+        left = f", {self.left_out:,} without {needs} left out" if self.left_out else ""
+        based = f"{self.method}, {plural(self.episodes, 'episode')}{left}"
         paid = "unknown" if np.isnan(self.logged) else number(self.logged)
+        if 0 < self.logged_episodes < self.episodes:
+            paid += f" in the {self.logged_episodes:,} of them that ended with all costs known"
         return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}"
 
 
@@ -180,17 +189,11 @@ def evaluate(
         needs = "whole losses" if method == WHOLE else "finished paths with the cost of every step, or whole losses"
         raise InputError("log", f"{plural(evidence.episodes, 'episode')}, none of which can be used", needs)
     cost, low, high, used = found[chosen]
-    if chosen == WHOLE:
-        known = [told.paid for told in evidence.told if told.paid is not None]
-        weight = 1.0
-    else:
-        known = [float(path.losses.sum()) for path in evidence.paths]
-    paid = (
-        float(history.terms.units.costs(np.array(known).mean(keepdims=True), evidence.skeleton.num_steps)[0])
-        if known
-        else np.nan
-    )
-    return Evaluation(cost, low, high, chosen, used, evidence.episodes - used, paid, weight, delta, found)
+    judged = evidence.told if chosen == WHOLE else evidence.paths
+    known = [evidence.paid[one.episode] for one in judged if one.episode in evidence.paid]
+    paid = float(np.mean(known)) if known else np.nan
+    left, weight = evidence.episodes - used, 1.0 if chosen == WHOLE else weight
+    return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, delta, found)
 
 
 def all_estimates(
