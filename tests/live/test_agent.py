@@ -133,7 +133,8 @@ def test_a_whole_loss_may_have_any_form(kind: str) -> None:
 def test_costs_outside_the_units_are_clipped_and_counted_or_refused() -> None:
     high = LOSS | {("stuck", "wait"): 500, ("home", "walk"): -1}
     agent, plain = make(), make()
-    agent.tell(ride(agent), high)
+    with pytest.warns(am.AdvMDPWarning, match=r"cost -1 of home/walk/station is outside the units, 0 to 90;.*units="):
+        agent.tell(ride(agent), high)
     plain.tell(ride(plain), LOSS | {("stuck", "wait"): 90, ("home", "walk"): 0})
     assert np.array_equal(agent.learner.policy, plain.learner.policy)
     assert (agent.status().clipped, plain.status().clipped) == (2, 0)

@@ -51,7 +51,9 @@ def test_shadows_know_what_the_agent_knew(late: int) -> None:
 
 
 def test_alarms_for_costs_outside_the_units() -> None:
-    with played([(5.0, 5.0)] * 3) as quiet, played([(5.0, 5.0), (25.0, 5.0), (5.0, -1.0)]) as loud:
+    with pytest.warns(am.AdvMDPWarning, match="outside the units"):
+        loud = played([(5.0, 5.0), (25.0, 5.0), (5.0, -1.0)])
+    with loud, played([(5.0, 5.0)] * 3) as quiet:
         assert alarms(am.History.read(quiet)) == []
         (said,) = alarms(am.History.read(loud))
         assert "2 costs of 6 lie outside the units, 0 to 10; the furthest is 25" in said
@@ -135,6 +137,28 @@ def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
     assert "Rules are judged on the 4 episodes whose whole loss was told" in said
     assert "In the 4 of these that are accounted for, the agent paid 2.50 per episode." in said
     assert "'at random' would have paid 5, between 5 and 5. All of that is above what the agent paid." in said
+
+
+def test_costs_outside_the_units_are_paid_in_full_and_ring_above_the_summary(tmp_path: Path) -> None:
+    with pytest.warns(am.AdvMDPWarning):
+        agent = played([(25.0, 25.0)] * 4)
+    with agent:
+        said, page = summary(agent, tmp_path), (tmp_path / "agent.html").read_text()
+        found = am.evaluate(agent, {"home": "bus"})
+        assert agent.status().paid == 100
+    assert "paid 25 per episode over 4 episodes, 100 in all." in said
+    assert said.index("8 costs of 8 lie outside the units") < said.index("Summary")
+    assert '<section class="alarms"' in page
+    assert "cannot be compared with what was paid" in said
+    assert "what the agent paid." not in said
+    assert (found.cost, found.logged, found.clipped) == (10.0, 25.0, 8)
+    assert str(found).endswith("paid: 25; 8 costs outside the units, clipped in the estimate")
+
+
+def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:
+    with played([(5.0, 5.0)] * 3) as agent:
+        assert "No alarm rings." in summary(agent, tmp_path)
+        assert "h-alarms" not in (tmp_path / "agent.html").read_text()
 
 
 def test_a_report_before_anything_was_played(tmp_path: Path) -> None:

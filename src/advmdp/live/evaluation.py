@@ -77,6 +77,8 @@ class Evaluation:
         The number of these episodes.
     weight
         The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+    clipped
+        The number of costs in the log outside the units. Estimates take them clipped; ``logged`` does not.
     delta
         The probability that the interval misses the truth.
     estimates
@@ -111,6 +113,8 @@ class Evaluation:
     """Of the episodes used, those that reached the end with all costs known."""
     weight: float
     """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
+    clipped: int
+    """Costs in the log outside the units, which estimates take clipped, and ``logged`` does not."""
     delta: float
     estimates: dict[str, Estimate]
     """By all methods that the log allows."""
@@ -123,7 +127,8 @@ class Evaluation:
         paid = "unknown" if np.isnan(self.logged) else number(self.logged)
         if 0 < self.logged_episodes < self.episodes:
             paid += f" in the {self.logged_episodes:,} of them that ended with all costs known"
-        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}"
+        outside = f"; {plural(self.clipped, 'cost')} outside the units, clipped in the estimate" if self.clipped else ""
+        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}{outside}"
 
 
 def evaluate(
@@ -193,7 +198,7 @@ def evaluate(
     known = [evidence.paid[one.episode] for one in judged if one.episode in evidence.paid]
     paid = float(np.mean(known)) if known else np.nan
     left, weight = evidence.episodes - used, 1.0 if chosen == WHOLE else weight
-    return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, delta, found)
+    return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, evidence.clipped, delta, found)
 
 
 def all_estimates(

@@ -57,6 +57,8 @@ class Evidence:
     paths: list[LoggedPath]
     paid: dict[int, float]
     """By episode of the agent's own, what it paid in the caller's units; those that ended with all costs known."""
+    clipped: int = 0
+    """Costs outside the units; as losses they are clipped."""
 
     @property
     def world(self) -> MDP:
@@ -83,10 +85,11 @@ def gather(history: History) -> Evidence:
     """Read the whole log once."""
     now = history.worlds[-1]
     sk, terms = now.skeleton, history.terms
-    seen, told, paths, paid, count = np.zeros(sk.num_transitions, np.int64), [], [], {}, 0
+    seen, told, paths, paid, count, clipped = np.zeros(sk.num_transitions, np.int64), [], [], {}, 0, 0
     last = np.full(sk.num_transitions, np.nan if isinstance(terms.missing, str) else _scaled(history, terms.missing))
     for episode in history.episodes():
         count += 1
+        clipped += sum(terms.units.outsiders(given) for given in episode.given())
         taken = _taken(episode, now)
         np.add.at(seen, taken[taken >= 0], 1)
         if (given := losses_of(episode, terms)) is not None and episode.loss_world is not None:
@@ -100,7 +103,7 @@ def gather(history: History) -> Evidence:
         if len(taken) == sk.num_steps and not _replaced(episode, taken, now):
             losses = terms.units.scaled(episode.costs)
             paths.append(LoggedPath(episode.id, pairs_of(sk, taken), taken, _chances(episode), losses))
-    return Evidence(sk, count, seen, told, paths, paid)
+    return Evidence(sk, count, seen, told, paths, paid, clipped)
 
 
 def pairs_of(sk: Skeleton, transitions: Ints) -> Ints:

@@ -61,6 +61,11 @@ class LoggedEpisode:
         """That of its world."""
         return self.world.skeleton
 
+    def given(self) -> list[FloatArray]:
+        """All costs that were told, in the caller's units: those of steps, and those of the whole loss."""
+        steps = np.array([step.cost for step in self.steps if step.cost is not None], float)
+        return [steps] if self.loss is None else [steps, self.loss[~np.isnan(self.loss)]]
+
     @property
     def costs(self) -> FloatArray:
         """What each step cost in the caller's units: its own cost, else that of the whole loss; NaN where unknown."""

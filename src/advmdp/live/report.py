@@ -61,7 +61,9 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
     evidence, status = gather(history), agent.status()
     beside, warnings = shadows(history, evidence, delta, policies), alarms(history, delta)
     account = Account.of(evidence, status)
-    sentences = account.sentences() + _sentences(account, beside)
+    sentences = account.sentences() + _sentences(account, beside, evidence.clipped)
+    if not warnings:
+        sentences.append("No alarm rings.")
     if any(CHANGED in text for text in warnings):
         sentences.append(
             "Some outcomes have changed (see Alarms): estimates, which assume that they have not, are unsure."
@@ -71,7 +73,7 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
         title=f"Agent {agent.log.path.name}",
         about=escape(_about(history, status)),
         summary="".join(f"<p>{escape(text)}</p>" for text in sentences),
-        alarms=_list(warnings) if warnings else "<p>None.</p>",
+        first=_alarms(warnings),
         chart=_chart(account, beside),
         shadows=_shadow_table(account.compared, beside),
         about_shadows=escape(_about_shadows(history, evidence, delta)),
@@ -135,11 +137,15 @@ class Account(NamedTuple):
         return said
 
 
-def _sentences(account: Account, beside: list[Shadow]) -> list[str]:
-    said, paid = [], account.compared
+def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str]:
+    said: list[str] = []
+    paid = account.compared
     if not len(account.paid):
         return said
-    mean = float(paid.mean()) if len(paid) else np.nan
+    # Against NaN nothing is below or above: clipped costs cannot be compared with those that were paid.
+    mean = float(paid.mean()) if len(paid) and not clipped else np.nan
+    if clipped and beside:
+        said.append("Rules are judged by costs clipped to the units, so they cannot be compared with what was paid.")
     for one in sorted(beside, key=lambda shadow: shadow.estimate.cost):
         cost, low, high, _ = one.estimate
         judged = "below" if high < mean else "above" if low > mean else ""
@@ -191,5 +197,8 @@ def _actions(agent: "Agent", evidence: Evidence) -> str:
     return table(["state/action", "probability now", "visits", "radius"], body, "Actions")
 
 
-def _list(texts: list[str]) -> str:
-    return f'<ul class="findings">{"".join(f"<li>{escape(text)}</li>" for text in texts)}</ul>'
+def _alarms(texts: list[str]) -> str:
+    """A section above the summary, in the colour of what is bad; nothing if all is well."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    head = '<section class="alarms" aria-labelledby="h-alarms"><h2 id="h-alarms">Alarms</h2>'
+    return f'{head}<ul class="findings">{items}</ul></section>\n' if texts else ""
