@@ -374,7 +374,7 @@ def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(am.InputError, match=message):
             am.Agent.open(path, **said)  # type: ignore[arg-type]
     am.Agent.open(path, criterion=am.TotalLoss()).close()
-    with pytest.raises(am.InputError, match="no such file, and no skeleton"):
+    with pytest.raises(am.InputError, match="no agent there, and no skeleton"):
         am.Agent.open(tmp_path / "b.db")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
 

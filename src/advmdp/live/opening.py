@@ -26,10 +26,12 @@ def learners_for(feedback: str) -> str:
     return " or ".join(kind.__name__ for kind in fit if feedback in kind.sees)
 
 
-def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]) -> AgentState:
-    """A new agent, with its first event."""
+def made(
+    path: object, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> tuple[AgentState, Event]:
+    """A new agent, and its first event for the log."""
     if told is None:
-        raise InputError(f"{log.path}", "an empty log, and no skeleton", "skeleton=, to make a new agent")
+        raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
     if isinstance(name, str) and name in LEARNERS and not LEARNERS[name].takes_late_losses:
         raise InputError("learner", f"{name}, whose losses must come in order", f"one of {taking_late_losses()}")
@@ -47,9 +49,7 @@ def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], paramet
     world = World(0, learner.skeleton)
     dynamics = None if learner.mdp is None else learner.mdp.transition
     body = {"terms": terms.described(), "world": world.described()}
-    state = AgentState(terms, world, dynamics, learner)
-    log.append([Event("opened", None, 0, body, dynamics)])
-    return state
+    return AgentState(terms, world, dynamics, learner), Event("opened", None, 0, body, dynamics)
 
 
 def rebuilt(log: Log) -> tuple[AgentState, int]:
