@@ -384,7 +384,8 @@ def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
     [
         ({"units": (90, 0)}, "units"), ({"units": 90}, "units"), ({"units": (0, np.inf)}, "units"),
         ({"outside": "ignore"}, "'clip' or 'error'"), ({"missing": "zero"}, "'carry', 'error' or a cost"),
-        ({"patience": 0}, "patience"), ({"seed": -1}, "seed"),
+        ({"learner": "selftuning"}, "expected one of SelfTuning, UCOREPS, OREPS, UOBREPS; did you mean SelfTuning"),
+        ({"learner": "UCOREP"}, "did you mean UCOREPS"), ({"patience": 0}, "patience"), ({"seed": -1}, "seed"),
         ({"criterion": OWN}, "no file"),
     ],
 )  # fmt: skip

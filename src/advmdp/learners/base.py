@@ -331,7 +331,7 @@ class Learner(ABC):
         from advmdp.learners.registry import taking_late_losses
 
         given = "an episode whose loss may come late"
-        return InputError(type(self).__name__, given, f"update, in order, or {taking_late_losses()}")
+        return InputError(type(self).__name__, given, f"update, in order, or {', '.join(taking_late_losses())}")
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
         """Select what this learner sees of a whole loss.

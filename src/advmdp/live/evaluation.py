@@ -22,7 +22,7 @@ import numpy as np
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
-from advmdp.core.wording import number, plural
+from advmdp.core.wording import number, one_of, plural
 from advmdp.live.agent import Agent
 from advmdp.live.costs import Units
 from advmdp.live.evidence import Evidence, gather
@@ -184,7 +184,7 @@ def evaluate(
     if isinstance(delta, bool) or not isinstance(delta, float) or not 0.0 < delta < 1.0:
         raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
     if method is not None and method not in METHODS:
-        raise InputError("method", f"{method!r}", f"one of {', '.join(METHODS)}")
+        raise InputError("method", f"{method!r}", one_of(method, METHODS))
     history = History.read(log)
     evidence = gather(history)
     pi = checked_policy(evidence.skeleton, policy)

@@ -7,6 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError, LogError
+from advmdp.core.wording import one_of
 from advmdp.learners.registry import LEARNERS, make_learner, taking_late_losses
 from advmdp.live.costs import Units, checked_missing
 from advmdp.live.log import Event, Log
@@ -33,8 +34,11 @@ def made(
     if told is None:
         raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
-    if isinstance(name, str) and name in LEARNERS and not LEARNERS[name].takes_late_losses:
-        raise InputError("learner", f"{name}, whose losses must come in order", f"one of {taking_late_losses()}")
+    if name not in (fit := taking_late_losses()):
+        given = (
+            f"{name}, whose losses must come in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
+        )
+        raise InputError("learner", given, one_of(name, fit))
     try:
         learner = make_learner(name, told, said.get("criterion"), **parameters)
     except TypeError as error:  # a parameter that has no default
