@@ -3,6 +3,7 @@
 import html
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from advmdp.core.wording import number
 from advmdp.live.alarms import alarms, drifted
 from advmdp.live.evidence import gather
 from advmdp.live.shadows import INCUMBENT, LEADER, RANDOM, REPLAY, shadows
+from advmdp.web.lines import lines_svg
 from tests.live.test_evaluation import commuting
 
 SK = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
@@ -159,6 +161,19 @@ def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:
     with played([(5.0, 5.0)] * 3) as agent:
         assert "No alarm rings." in summary(agent, tmp_path)
         assert "h-alarms" not in (tmp_path / "agent.html").read_text()
+
+
+def test_the_numbers_of_the_chart_keep_their_size_on_a_phone() -> None:
+    """Only what is inside a viewBox is stretched to the width of the page: the lines, and no text."""
+    figure = ElementTree.fromstring(lines_svg({"a": np.array([1.0, 3.0, 2.0]), "b": np.full(3, 1.0)}, "cost", "euro"))
+    (inner,) = (one for one in figure.iter("svg") if one.get("viewBox"))
+    assert [one.tag for one in inner] == ["polyline", "polyline"]
+    assert [one.text for one in figure.iter("text")] == ["1", "1.67", "2.33", "3", "episode 1", "3"]
+    (grid,) = {float(one.get("y1")) for one in figure.iter("line")} & {6.0}
+    first = [tuple(map(float, point.split(","))) for point in inner[1].get("points").split()]
+    assert [x for x, _ in first] == [0.0, 500.0, 1000.0]
+    heights = np.array([y for _, y in first]) * 260 / 1000
+    assert heights == pytest.approx([254.0, grid, 130.0], abs=0.1)
 
 
 def test_a_report_before_anything_was_played(tmp_path: Path) -> None:

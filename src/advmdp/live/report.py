@@ -80,7 +80,9 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
         actions=_actions(agent, evidence),
         cut=f"Shown are the {MOST_ACTIONS} most visited." if evidence.skeleton.num_pairs > MOST_ACTIONS else "",
         counts=table(
-            ["", "count"], [row(text, [f"{getattr(status, key):,}"]) for key, text in COUNTS.items()], "Counts"
+            ["", "count"],
+            [row(text, [f"{getattr(status, key):,}"]) for key, text in COUNTS.items()],
+            "Since the agent was made",
         ),
         data="{}",
     )
