@@ -318,7 +318,7 @@ def read_spec(path: str | PathLike[str]) -> Spec:
 def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
     """Check a table and make a spec of it; files are relative to ``folder``."""
     try:
-        spec = Spec.model_validate(_singular(table))
+        spec = Spec.model_validate(_singular(table, where))
     except ValidationError as error:
         first = _most_telling(error.errors())
         raise InputError(f"{where}, {_place(first['loc'])}", _given(first), _possible(first)) from None
@@ -378,10 +378,12 @@ def _check_own(spec: Spec, where: str) -> None:
                 raise InputError(f"{where}, losses.{j}", given, f"kind = one of {others}")
 
 
-def _singular(table: dict[str, Any]) -> dict[str, Any]:
+def _singular(table: dict[str, Any], where: str) -> dict[str, Any]:
     """Accept [world] instead of [[worlds]] with one table, and likewise for losses and learners."""
     found = dict(table)
     for one, many in (("world", "worlds"), ("loss", "losses"), ("learner", "learners")):
+        if isinstance(found.get(one), list):
+            raise InputError(f"{where}, {one}", "a list", f"[[{many}]] for several, or [{one}] for one")
         if one in found and many not in found:
             found[many] = [found.pop(one)]
         elif isinstance(found.get(many), dict):

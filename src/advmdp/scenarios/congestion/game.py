@@ -53,6 +53,7 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
+from advmdp.core.wording import number
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response, occupancy
 from advmdp.scenarios.congestion.delays import LinkDelays
@@ -83,7 +84,7 @@ class Commodity:
         return f"{self.source} -> {self.destination}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CongestionGame:
     """The game; :func:`congestion_game` makes one."""
 
@@ -100,6 +101,10 @@ class CongestionGame:
     """(periods, commodities): demands that change; their means are those of the commodities."""
     zones: frozenset[int] = frozenset()
     """The nodes that no route passes through."""
+
+    def __repr__(self) -> str:
+        many = "commodity" if len(self.commodities) == 1 else "commodities"
+        return f"CongestionGame({self.topology!r}, {len(self.commodities):,} {many}, demand {number(self.demand)})"
 
     @cached_property
     def demand(self) -> float:
@@ -285,7 +290,7 @@ class _Play:
         return float(values[order][np.searchsorted(reached, share * reached[-1])])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Course:
     """What happened, episode by episode and method by method."""
 
@@ -298,6 +303,9 @@ class Course:
     references: dict[str, float]
     """Those that are no methods but what could be known by knowing all, and their certified gaps."""
     seed: int
+
+    def __repr__(self) -> str:
+        return f"Course({self.game!r}, {self.episodes:,} episodes of {', '.join(self.use)})"
 
     @property
     def episodes(self) -> int:

@@ -101,7 +101,7 @@ class Costs(Protocol):
     def __call__(self, first: int, stop: int, pressure: FloatArray | None = None, /) -> FloatArray: ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Routing(Scenario):
     """The scenario, and which link each of its transitions goes over."""
 
