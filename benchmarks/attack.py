@@ -180,7 +180,7 @@ def planted(console: Console) -> None:
         counts = (right[:, 2] > solved, wrong, (apart == 1) & ~wrong)
         table.add_row(words, f"{len(right):,}", *(f"{int(which.sum()):,}" for which in counts))
     console.print(table, "claimed: no wrong q is certified; if nothing is refused, the solver corrects the error")
-    console.print("log_q is checked to about 1e-7 at log weights of 1e7\n")
+    console.print("log_q is checked to 1e-9, or to the rounding included in the gap\n")
 
 
 def main(console: Console) -> None:

@@ -203,7 +203,7 @@ FINE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, False)]}}
     ("env", "said"),
     [
         (gymnasium.make("CartPole-v1"), "CartPoleEnv, which has no tabular model; expected one with a table P"),
-        (gymnasium.make("Taxi-v4", fickle_passenger=True), "changes their mind"),
+        (gymnasium.make("Taxi-v4", fickle_passenger=True), "fickle passenger"),
         (SimpleNamespace(P=FINE), "initial_state_distrib: nothing"),
         (toy(FINE, (0.5, 0.4)), "initial_state_distrib"),
         (toy(FINE, (1.0,)), "initial_state_distrib"),

@@ -54,7 +54,7 @@ def test_the_settings_are_those_that_make_a_commit_durable(tmp_path: Path) -> No
 def test_the_same_event_is_not_written_twice(tmp_path: Path) -> None:
     log = Log.write(make(tmp_path / "a.db"))
     for event in (EVENTS[3], Event("begun", 1, 0, {}, None, "begun:x")):
-        with pytest.raises(am.ConflictError, match="for the second time"):
+        with pytest.raises(am.ConflictError, match="a repeated event"):
             log.append([Event("arrived", 0, log.last, {}), event])
     assert [said(event) for _, event in log.events()] == [said(event) for event in EVENTS]  # nor the one before it
     log.close()
@@ -93,7 +93,7 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
     connection.close()
     text = tmp_path / "text.db"
     text.write_text("this is no database, but longer than the header of one would have to be" * 9)
-    for path, message in ((other, "another program"), (text, "something else"), (tmp_path, "can be read and written")):
+    for path, message in ((other, "another program"), (text, "no SQLite"), (tmp_path, "can be read and written")):
         before = path.read_bytes() if path.is_file() else b""
         for way in (Log.write, am.Agent.open) if path != tmp_path else (Log.write,):
             with pytest.raises((am.LogError, am.StorageError), match=message):
@@ -175,3 +175,41 @@ def test_a_log_whose_making_was_interrupted_is_empty(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="skeleton="):
         am.Agent.open(path)
     assert make(path) == path
+
+
+def test_what_is_refused_has_no_lock_beside_it(tmp_path: Path) -> None:
+    text, other, later = tmp_path / "readme.py", tmp_path / "other.db", tmp_path / "later.db"
+    text.write_text("print('not a log')\n")
+    for path, change in ((other, "CREATE TABLE mine(x)"), (later, "PRAGMA user_version=99")):
+        if path == later:
+            make(path)
+            Path(f"{path}.lock").unlink()
+        connection = sqlite3.connect(path)
+        connection.execute(change)
+        connection.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for path in (text, other, later):
+        with pytest.raises(am.LogError):
+            am.Agent.open(path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_agent_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work")])
+    for said in ({"learner": "UCOREP"}, {"units": (1, 0)}, {"skeleton": None}, {"horizn": 3}):
+        with pytest.raises(am.InputError):
+            am.Agent.open(tmp_path / "a.db", **{"skeleton": sk, **said})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_of_a_running_agent_has_everything(tmp_path: Path) -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    with am.Agent.open(tmp_path / "a.db", skeleton=sk) as agent:
+        for _ in range(5):
+            agent.begin().arrive("work", cost=0.5)
+        source, target = sqlite3.connect(tmp_path / "a.db"), sqlite3.connect(tmp_path / "b.db")
+        source.backup(target)
+        source.close()
+        target.close()
+        with am.Agent.open(tmp_path / "b.db") as copy:
+            assert copy.state_bytes() == agent.state_bytes()

@@ -143,7 +143,7 @@ def test_steps_get_a_named_start_and_end_where_there_are_several() -> None:
         ([("a", 0, "b", 0.5), ("a", 0, "c", 0.5), ("b", 0, "c", 1.0)], None, "layer 1.*state 'c' has no step"),
         ([("a", 0, "b", 1), ("b", 0, "c", 0.5), ("b", 0, "a", 0.5), ("c", 0, "d", 1)], {"a": 1.0}, "'a' is reached"),
         ([("a", 0, "b", 1.0), ("c", 0, "b", 1.0)], {"a": 1.0}, "'c' cannot be reached"),
-        ([("a", 0, "b", 1.0)], {"b": 1.0}, "state 'b', from which no step leads"),
+        ([("a", 0, "b", 1.0)], {"b": 1.0}, "state 'b', which has no steps"),
         ([("a", 0, "b", 0.7)], None, "layer 0, state 0 \\(a\\), action 0"),
         ([("a", 0, "b")], None, "row 0 of the steps"),
         ([("a", 0, "b", 1.0), ("b", [], "c", 1.0)], None, "row 1 of the steps"),

@@ -37,7 +37,7 @@ def test_several_first_states_get_a_start_that_may_lead_to_each() -> None:
         ([("home", "bus", ["work"])], r"row 0 of the steps"),
         ([], r"steps: none"),
         ([("home", "bus", "work"), ("home", "bus", "work")], "distinct successors"),
-        ([("a", "go", "b"), ("b", "go", "c"), ("a", "fly", "c")], "all ways to be equally long"),
+        ([("a", "go", "b"), ("b", "go", "c"), ("a", "fly", "c")], "paths of equal length"),
         (3, "row 0"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_policy_may_name_one_action_and_leave_out_states_without_a_choice() ->
         ({"home": "fly", "station": "taxi"}, "unknown action 'fly'"),
         ({"home": {"bus": 0.5}, "station": "taxi"}, "a policy is a distribution"),
         ({"home": {"bus": "much"}, "station": "taxi"}, "'much'; expected a probability"),
-        ({"home": "walk", "station": "taxi", "work": "rest"}, "the episode is over there"),
+        ({"home": "walk", "station": "taxi", "work": "rest"}, "the episode ends there"),
     ],
 )
 def test_a_policy_by_name_that_is_none_is_refused(policy: dict, message: str) -> None:

@@ -1,1 +1,1 @@
-"""Decisions in a running system: the agent, the log from which it can be rebuilt, and how to read that log."""
+"""Decisions in a running system: the agent, the log that rebuilds it, and the tools that read the log."""

@@ -1,7 +1,7 @@
-"""The agent: decisions in a running system, one episode or many at a time, with feedback whenever it comes.
+"""The agent: decisions in a running system, for one or many episodes at a time, with feedback at any time.
 
 A decision is made and logged as soon as the state is known: by ``begin`` for the first, by ``arrive`` for the next.
-``act`` only reads it, and costs no commit.  :mod:`advmdp.live.recording` has all that changes something.
+``act`` only reads it, and needs no commit.  :mod:`advmdp.live.recording` makes all changes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ from advmdp.model.skeleton import Skeleton
 
 
 class Agent:
-    """Makes decisions in a running system, learns from feedback whenever it comes, and keeps everything in a file.
+    """Make decisions in a running system, learn from feedback at any time, and keep everything in a file.
 
-    :meth:`open` makes one. Its methods may be called from several threads.
+    :meth:`open` makes an agent. Its methods may be called from several threads.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ class Agent:
         durable: bool = True,
         **parameters: Any,
     ) -> "Agent":
-        """Open the agent in a file; the first time, make it.
+        """Open the agent in a file, or create it.
 
-        When the file exists, nothing else need be said. What is said must then be as it was.
+        If the file exists, only ``path`` is needed. Other arguments must then be the same as before.
 
         Parameters
         ----------
@@ -80,26 +80,26 @@ class Agent:
         skeleton
             The world without its probabilities. For a learner that knows the dynamics, an MDP.
         learner
-            The name of a learner whose losses may come late: "SelfTuning" by default, which learns from whole losses
-            (:meth:`tell`); "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`), and with
-            ``groups`` from the losses of all groups that its path has seen (:meth:`tell`).
+            The name of a learner that supports late losses. "SelfTuning", the default, learns from whole losses
+            (:meth:`tell`). "UOBREPS" learns from the costs along its path (:meth:`Episode.cost`), or with ``groups``
+            from the losses of all groups that its path sees (:meth:`tell`).
         units
-            The least and the greatest cost of a step, (0, 1) by default.
+            The smallest and the largest cost of a step, (0, 1) by default.
         seed
-            Of the random stream that actions are drawn from, 0 by default.
+            The seed of the random stream for actions, 0 by default.
         outside
             What to do with costs outside ``units``: "clip" them and count them (the default), or "error".
         missing
             The cost of entries that a whole loss lacks: "carry" the last one told (the default), "error", or a number.
         patience
-            After so many later episodes, an episode whose loss has not come is dropped; 1,000 by default.
+            The number of later episodes after which an episode without its loss is dropped; 1,000 by default.
         criterion
-            What the learner optimises, the total loss by default.
+            The criterion to minimise; the total loss by default.
         durable
-            Whether a call returns only when the disk has what it wrote. With False it survives the end of the process,
-            but not that of the machine.
+            Whether a call waits until its data is on disk. With False, data survives a crash of the process but not of
+            the machine.
         **parameters
-            Those of the learner, such as ``horizon``.
+            Parameters of the learner, such as ``horizon``.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class Agent:
         Raises
         ------
         InputError
-            If something is missing, or not as it was when the file was made.
+            If an argument is missing, or differs from the one that the file was created with.
         LogError
             If the file is damaged, belongs to another program, or is in use by another agent.
         """
@@ -118,12 +118,14 @@ class Agent:
             "patience": patience, "criterion": criterion,
         }  # fmt: skip
         said = {name: value for name, value in given.items() if value is not None}
-        if not path_of("path", path).exists() and skeleton is None:
-            raise InputError(f"{path}", "no such file, and no skeleton", "skeleton=, to make a new agent")
+        # Made before its file, so that nothing is left behind where something that was said is wrong.
+        new = None if path_of("path", path).exists() else made(path, skeleton, said, parameters)
         log = Log.write(path, durable)
         try:
             if log.last == 0:
-                return cls(Recorder(log, made(log, skeleton, said, parameters), 0))
+                state, opened = new or made(path, skeleton, said, parameters)
+                log.append([opened])
+                return cls(Recorder(log, state, 0))
             state, kept = rebuilt(log)
             check_same(state, skeleton, said, parameters)
             return cls(Recorder(log, state, kept))
@@ -132,12 +134,12 @@ class Agent:
             raise
 
     def begin(self, event_id: str | None = None) -> "Episode":
-        """Begin an episode with the current policy; its first decision is made at once.
+        """Begin an episode with the current policy, and make its first decision.
 
         Parameters
         ----------
         event_id
-            With an id of yours the call can be repeated: the same id gives the same episode.
+            Your own id, which makes the call repeatable: the same id gives the same episode.
 
         Returns
         -------
@@ -178,10 +180,10 @@ class Agent:
         Raises
         ------
         InputError
-            If the learner sees costs along its path only, an entry is missing without a rule for it, or a name is
-            unknown.
+            If the learner learns only from the costs along its path, if an entry is missing and ``missing`` is "error",
+            or if a name is unknown.
         ConflictError
-            If another loss was told for this episode.
+            If a different loss was told for this episode.
         """
         with self._recorder.mutex:
             self._recorder.tell(episode.id if isinstance(episode, Episode) else episode, loss)
@@ -193,16 +195,16 @@ class Agent:
         costs: Sequence[float] | None = None,
         event_id: str | None = None,
     ) -> int:
-        """Record an episode that somebody else decided: its transitions are counted, and nothing is risked.
+        """Record an episode that somebody else decided; its transitions are counted.
 
         Parameters
         ----------
         states, actions
-            The way from the start on, in whole or in part; there is one more state than there are actions.
+            The path from the start, complete or not, with one more state than actions.
         costs
-            What its steps cost, if that is known. They are logged for evaluation, and not learned.
+            The costs of its steps, if known. They are logged for evaluation, but not learned.
         event_id
-            With an id of yours the call can be repeated without counting twice.
+            Your own id, which makes the call repeatable without counting twice.
 
         Returns
         -------
@@ -213,30 +215,30 @@ class Agent:
             return self._recorder.observe(states, actions, costs, event_id)
 
     def extend(self, steps: Iterable[Step] = (), remove: Iterable[tuple[str, str]] = ()) -> None:
-        """Change the world: add steps, which may bring states, actions or successors, and remove actions.
+        """Change the world: add steps, with new states, actions or successors, and remove actions.
 
-        All counts are kept, by name. Episodes that are open go on in the world and with the policy that they began
-        with. Removed actions have probability 0 in those that begin later; states that can no longer be reached go.
-        A learner with full information is told the last losses again, with the least of the layer for new transitions;
-        a bandit learner begins with the counts alone, and the costs of open episodes are not learned.
+        All counts are kept, by name. Open episodes continue in the world and with the policy with which they began. In
+        later episodes, removed actions have probability 0, and unreachable states are gone. A learner with full
+        information learns the last losses again, in which new transitions get the smallest loss of their layer. A
+        bandit learner keeps only the counts, and does not learn the costs of open episodes.
 
         Parameters
         ----------
         steps
-            New rows (state, action, next state). Those that exist are left as they are.
+            New rows (state, action, next state). Existing rows do not change.
         remove
             Pairs (state, action) that are no longer possible.
 
         Raises
         ------
         InputError
-            If the new world breaks a rule of the model, or the learner has parameters that are made for the old one.
+            If the new world breaks a rule of the model, or a parameter of the learner fits only the old world.
         """
         with self._recorder.mutex:
             self._recorder.extend(steps, remove)
 
     def policy(self) -> dict[Label, dict[Label, float]]:
-        """Give the policy for the next episode; removed actions have probability 0.
+        """Return the policy for the next episode; removed actions have probability 0.
 
         Returns
         -------
@@ -253,7 +255,7 @@ class Agent:
             return found
 
     def status(self) -> Status:
-        """Say what has happened so far, and what is outstanding.
+        """Return what has happened so far, and what is outstanding.
 
         Returns
         -------
@@ -275,14 +277,17 @@ class Agent:
     def explain(self, state: Label) -> dict[Label, Explanation]:
         """Explain the policy in a state.
 
-        The costs are the means of those learned so far. The expectation is that of the policy for the next episode
-        under the estimated probabilities. The interval has the least and the greatest over the confidence set, and
-        over all costs within the units where none is known.
+        The costs are the means of those learned so far, each episode alike. The learner may know better: SelfTuning
+        follows weekdays and other patterns, so it may rightly prefer an action that costs more on average. The
+        probabilities say what it does; the costs say what has been the case.
+
+        The expectation is that of the policy for the next episode under the estimated probabilities. The interval has
+        the least and the greatest over the confidence set, and over all costs within the units where none is known.
 
         Parameters
         ----------
         state
-            The name of a state, or its number where states have no names.
+            The name of a state, or its number if states have no names.
 
         Returns
         -------
@@ -302,7 +307,7 @@ class Agent:
         Parameters
         ----------
         path
-            The HTML file. It needs nothing else.
+            The HTML file, which is self-contained.
         policies
             Fixed policies to compare with, by name, such as {"incumbent": {"home": "bus"}}.
         delta
@@ -320,7 +325,7 @@ class Agent:
             return write_report(self, path, policies, delta)
 
     def state_bytes(self) -> bytes:
-        """Write all that the agent knows as bytes.
+        """Serialise the state of the agent.
 
         Returns
         -------
@@ -333,17 +338,17 @@ class Agent:
 
     @property
     def skeleton(self) -> Skeleton:
-        """The world as it is now."""
+        """The current world."""
         return self._recorder.state.world.skeleton
 
     @property
     def learner(self) -> Learner:
-        """The learner, to look at; what is done to it is not logged."""
+        """The learner, for inspection only; changes to it are not logged."""
         return self._recorder.state.learner
 
     @property
     def units(self) -> tuple[float, float]:
-        """The least and the greatest cost of a step."""
+        """The smallest and the largest cost of a step."""
         return self._recorder.state.terms.units[:2]
 
     @property
@@ -352,7 +357,7 @@ class Agent:
         return self._recorder.log
 
     def close(self) -> None:
-        """Close the file, with a snapshot so that it opens faster."""
+        """Write a snapshot, which makes opening faster, and close the file."""
         with self._recorder.mutex:
             self._recorder.close()
 
@@ -373,9 +378,9 @@ class Episode:
     Parameters
     ----------
     recorder
-        That of the agent.
+        The recorder of the agent.
     id
-        Durable, and unique within the agent.
+        The id, durable and unique within the agent.
 
     Examples
     --------
@@ -394,7 +399,7 @@ class Episode:
 
     @property
     def state(self) -> Label:
-        """Where the episode is."""
+        """The current state of the episode."""
         with self._recorder.mutex:
             r = self._recorder.find(self.id)
             sk = self._recorder.state.worlds[r.world].skeleton
@@ -402,12 +407,12 @@ class Episode:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the episode has ended."""
         with self._recorder.mutex:
             return self._recorder.find(self.id).ended is not None
 
     def act(self) -> Choice:
-        """Say what to do now; asked again before :meth:`arrive`, it is the same.
+        """Return what to do now. Until :meth:`arrive`, the answer stays the same.
 
         Returns
         -------
@@ -423,7 +428,7 @@ class Episode:
         with self._recorder.mutex:
             r = self._recorder.find(self.id)
             if r.ended:
-                raise InputError(f"episode {self.id}", f"it has ended ({r.ended})", "an episode that goes on")
+                raise InputError(f"episode {self.id}", f"it has ended ({r.ended})", "an episode that has not ended")
             sk, x = self._recorder.state.worlds[r.world].skeleton, r.state
             first, last = int(sk.pair_ptr[x]), int(sk.pair_ptr[x + 1])
             names = [action_name(sk, x, p) for p in range(first, last)]
@@ -432,21 +437,21 @@ class Episode:
             return Choice(state_name(sk, x), action, shares[action], shares, r.version, len(r.transitions))
 
     def arrive(self, state: Label, cost: float | None = None) -> None:
-        """Say where the last decision led, and optionally what it cost, in one commit.
+        """Report where the last decision led and, optionally, its cost, in one commit.
 
-        In the last state the episode ends by itself.
+        The episode ends when it reaches the last state.
 
         Parameters
         ----------
         state
-            The state that was reached.
+            The state reached.
         cost
-            What the step cost, in your units, if that is known by now.
+            The cost of the step in your units, if you know it already.
 
         Raises
         ------
         ConflictError
-            If another state was reported for this step.
+            If a different state was reported for this step.
         InputError
             If the last decision cannot lead there, or the episode has ended.
         """
@@ -454,22 +459,22 @@ class Episode:
             self._recorder.arrive(self.id, state, cost)
 
     def cost(self, cost: float, at: Label | None = None) -> None:
-        """Say what a step cost, in your units.
+        """Report the cost of a step, in your units.
 
         Parameters
         ----------
         cost
-            What it cost. A bandit learner learns from the costs when the episode has ended and all of them are there.
-            With full information they are only entered in the account; such a learner learns from :meth:`Agent.tell`.
+            The cost. A bandit learner learns when the episode has ended and all its costs are known. A learner with
+            full information does not learn from single costs but from :meth:`Agent.tell`; they count only as paid.
         at
-            The state in which the step began. By default it is the last step that was finished. Say it where the call
-            may be repeated after the episode has gone on.
+            The state in which the step began; by default that of the last finished step. Pass it if the call may be
+            repeated after the next step.
         """
         with self._recorder.mutex:
             self._recorder.cost(self.id, cost, at)
 
     def end(self) -> None:
-        """End the episode before its last state; the transitions seen so far are counted."""
+        """End the episode before its last state, and count the transitions so far."""
         with self._recorder.mutex:
             self._recorder.end(self.id)
 

@@ -1,12 +1,12 @@
-"""Alarms of an agent: what a person should look at.
+"""Alarms of an agent: what a person should check.
 
-Drifting dynamics.  The visits of a pair are split in half by time.  If P(.|x, a) is the same in both halves, then with
-probability 1 - delta, for all pairs at once and whenever one looks (N is the number of visits in a half, S of possible
-successors; Weissman et al. 2003, a union over pairs, halves and N),
+Drifting dynamics.  The visits of a pair are split in half by time.  Let N be the number of visits in a half, and S the
+number of possible successors.  If P(.|x, a) is the same in both halves, then with probability 1 - delta, simultaneously
+for all pairs and all times of checking (Weissman et al. 2003, a union over pairs, halves and N),
 
     |first - second|_1  <=  2 sqrt(2 (ln(2^S - 2) + ln(2 pairs N (N + 1) / delta)) / N).
 
-What is larger is an alarm; it names the pair.
+A larger distance raises an alarm, which names the pair.
 """
 
 from dataclasses import dataclass, field
@@ -20,21 +20,21 @@ from advmdp.model.skeleton import Skeleton
 
 CHANGED = "have changed"
 SILENT = 0.2
-"""The share of outstanding or dropped losses from which on it is worth an alarm."""
+"""The share of outstanding or dropped losses that raises an alarm."""
 
 
 @dataclass
 class Watch:
-    """What one reading of a log finds."""
+    """The findings from one pass over a log."""
 
     costs: int = 0
     outside: int = 0
     furthest: float = np.nan
-    """The cost that is furthest from the units."""
+    """The cost farthest outside the units."""
     episodes: int = 0
     untold: int = 0
     order: dict[int, list[int]] = field(default_factory=dict)
-    """By pair of the world as it is now, the transitions taken, in order."""
+    """By pair of the current world, the transitions taken, in order."""
 
 
 def watch(history: History) -> Watch:
@@ -43,7 +43,7 @@ def watch(history: History) -> Watch:
     sk = now.skeleton
     for episode in history.episodes():
         given = [step.cost for step in episode.steps if step.cost is not None]
-        costs = np.array(given if episode.loss is None else [*given, *episode.loss[~np.isnan(episode.loss)]])
+        costs = np.concatenate(episode.given())
         found.costs += len(costs)
         away = np.maximum(units.low - costs, costs - units.high)
         if (away > 0.0).any():
@@ -62,12 +62,12 @@ def watch(history: History) -> Watch:
 
 
 def alarms(history: History, delta: float = 0.05) -> list[str]:
-    """What is worth a look, in sentences; nothing if all is well."""
+    """The alarms, as sentences; empty if all is well."""
     found, units, said = watch(history), history.terms.units, []
     if found.outside:
         share = f"{plural(found.outside, 'cost')} of {found.costs:,} lie outside the units"
         range_ = f"{number(units.low)} to {number(units.high)}; the furthest is {number(found.furthest)}"
-        said.append(f"{share}, {range_}. The agent learned the clipped costs.")
+        said.append(f"{share}, {range_}. The agent learns clipped costs; units= sets the range when an agent is made.")
     if found.episodes and found.untold > SILENT * found.episodes:
         said.append(f"The costs of {found.untold:,} of {plural(found.episodes, 'ended episode')} are not known.")
     sk = history.skeleton
@@ -80,7 +80,7 @@ def alarms(history: History, delta: float = 0.05) -> list[str]:
 
 
 def drifted(sk: Skeleton, order: dict[int, list[int]], delta: float) -> list[tuple[int, float, float]]:
-    """Pairs whose outcomes have changed: the distance of the two halves, and what chance explains; the worst first."""
+    """Pairs whose outcomes have changed, with the distance of the halves and what chance explains; worst first."""
     found = []
     for p, taken in order.items():
         first, width = int(sk.transition_ptr[p]), int(sk.transition_ptr[p + 1] - sk.transition_ptr[p])

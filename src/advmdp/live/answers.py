@@ -12,11 +12,11 @@ class Choice(NamedTuple):
     state: Label
     action: Label
     probability: float
-    """With which the action was drawn."""
+    """The probability with which the action was drawn."""
     probabilities: dict[Label, float]
-    """Of all actions of the state."""
+    """The probabilities of all actions of the state."""
     version: int
-    """Of the policy; each is a number, and episodes that begin without anything learned in between share one."""
+    """The version of the policy, a number that changes when the agent learns."""
     step: int
 
 
@@ -29,46 +29,49 @@ class Status:
     finished: int
     """Episodes that reached the end."""
     unfinished: int
-    """Episodes that ended before it."""
+    """Episodes that ended early."""
     running: int
     """Episodes that have not ended."""
     told: int
     """Episodes whose loss was learned."""
     outstanding: int
-    """Episodes whose loss may still come."""
+    """Episodes whose loss may still arrive."""
     dropped: int
-    """Episodes whose loss never came, or came in part."""
+    """Episodes whose loss never arrived, or only in part."""
     late: int
-    """Losses that came after their episode was dropped; they are logged and not learned."""
+    """Losses that arrived after their episode was dropped; they are logged but not learned."""
     observed: int
     """Episodes that somebody else decided."""
     clipped: int
-    """Costs that were outside the units."""
+    """Costs outside the units."""
     paid: float
-    """The sum of all costs that are known of the steps taken, in your units."""
+    """The sum of all known costs of the steps taken, in your units."""
     epochs: int
-    """How often the confidence set was made anew."""
+    """The number of epochs, each with its own confidence set."""
     radius: float | None
     """The mean radius of the confidence set: 2 is no constraint, 0 is certainty."""
     gap: float
-    """An upper bound on how far the last projection is from its optimum."""
+    """An upper bound on the distance of the last projection from its optimum."""
     version: int
-    """Of the policy."""
+    """The version of the policy."""
     world: int
-    """How often the world was extended."""
+    """The number of extensions of the world."""
     events: int
-    """In the log."""
+    """The number of events in the log."""
 
 
 class Explanation(NamedTuple):
-    """Why an action has its probability; costs are those from here to the end, in your units."""
+    """Why an action has its probability; costs are from here to the end, in your units."""
 
     probability: float
     cost: float
-    """Expected, under the estimated probabilities."""
+    """Expected, under the estimated probabilities, at the mean costs of all episodes learned.
+
+    The learner may expect others today, such as those of this weekday, and then prefers an action that looks dearer.
+    """
     low: float
-    """The least over the confidence set."""
+    """The smallest expected cost over the confidence set."""
     high: float
-    """The greatest."""
+    """The largest expected cost over the confidence set."""
     visits: int
     """How often the action was taken here, by this agent or in observed episodes."""

@@ -1,8 +1,8 @@
-"""Costs in the caller's units: read as dictionaries, arrays or frames, and scaled to losses from 0 to 1.
+"""Costs in the caller's units: read from dictionaries, arrays or frames, and scaled to losses from 0 to 1.
 
-With ``units=(low, high)`` a cost c becomes the loss (c - low) / (high - low).  What lies outside is clipped and
-counted, or refused.  Entries that a whole loss lacks are NaN until a rule fills them: with the last cost told for them
-("carry"), or with a number; "error" refuses them.
+With ``units=(low, high)`` a cost c becomes the loss (c - low) / (high - low). Costs outside are clipped and counted, or
+rejected. Missing entries of a whole loss are NaN until a rule fills them: with the last cost told for them ("carry"),
+or with a number; "error" rejects them.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Missing = Literal["carry", "error"] | float
 
 
 class Units(NamedTuple):
-    """The range of costs, and what becomes of costs outside of it."""
+    """The range of costs, and what to do with costs outside it."""
 
     low: float
     high: float
@@ -31,13 +31,13 @@ class Units(NamedTuple):
         """Checked."""
         ends = list(units) if isinstance(units, tuple | list) else []
         if len(ends) != 2 or not all(map(is_number, ends)) or not -np.inf < ends[0] < ends[1] < np.inf:
-            raise InputError("units", f"{units!r}", "(low, high), the least and the greatest cost of a step")
+            raise InputError("units", f"{units!r}", "(low, high), the smallest and the largest cost of a step")
         if outside not in ("clip", "error"):
             raise InputError("outside", f"{outside!r}", "'clip' or 'error'")
         return cls(float(ends[0]), float(ends[1]), str(outside))
 
     def check(self, where: str, cost: object) -> float:
-        """A single cost."""
+        """Check a single cost."""
         if not is_number(cost) or not np.isfinite(cost):  # type: ignore[call-overload]
             raise InputError(where, f"{cost!r}", "a finite number")
         number = float(cost)  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ class Units(NamedTuple):
         return number
 
     def check_all(self, sk: Skeleton, costs: FloatArray) -> None:
-        """Costs over transitions; NaN is missing."""
+        """Check costs over transitions; NaN means missing."""
         bad = np.isinf(costs)
         if self.outside == "error":
             bad |= (costs < self.low) | (costs > self.high)
@@ -54,8 +54,13 @@ class Units(NamedTuple):
             i = int(np.argmax(bad))
             self.check(f"loss at {sk.where_transition(i)}", float(costs[i]))
 
+    def first_outside(self, costs: FloatArray) -> int | None:
+        """The place of the first cost that lies outside; None if there is none."""
+        found = np.flatnonzero((costs < self.low) | (costs > self.high))
+        return int(found[0]) if found.size else None
+
     def outsiders(self, costs: FloatArray) -> int:
-        """How many costs lie outside."""
+        """The number of costs outside the units."""
         return int(((costs < self.low) | (costs > self.high)).sum())
 
     def scaled(self, costs: FloatArray) -> FloatArray:
@@ -63,12 +68,12 @@ class Units(NamedTuple):
         return np.clip((costs - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def costs(self, losses: FloatArray, steps: int = 1) -> FloatArray:
-        """Sums of losses over so many steps, as costs."""
+        """Turn sums of losses over ``steps`` steps into costs."""
         return losses * (self.high - self.low) + steps * self.low
 
 
 def checked_missing(missing: object) -> Missing:
-    """The rule for missing entries."""
+    """Check the rule for missing entries."""
     if isinstance(missing, str) and missing in ("carry", "error"):
         return missing  # type: ignore[return-value]
     if is_number(missing) and np.isfinite(missing):  # type: ignore[call-overload]
@@ -77,10 +82,10 @@ def checked_missing(missing: object) -> Missing:
 
 
 def read_costs(sk: Skeleton, given: ByName | Any, known: set[tuple[Any, ...]]) -> FloatArray:
-    """Costs over transitions, NaN where there is none.
+    """Read costs over transitions, with NaN for missing ones.
 
-    ``known`` are keys of earlier worlds, (state, action) and (state, action, next state): what is told of them is
-    ignored, since the world no longer has them.
+    ``known`` holds keys that only earlier worlds have, (state, action) and (state, action, next state); their costs are
+    ignored.
     """
     if hasattr(given, "columns"):
         given = _from_frame(sk, given)
@@ -97,7 +102,7 @@ def read_costs(sk: Skeleton, given: ByName | Any, known: set[tuple[Any, ...]]) -
 
 
 def _from_frame(sk: Skeleton, frame: Any) -> dict[Any, Any]:
-    """A frame of Polars or pandas: columns state, action, cost (and next), or one row with a column for each pair."""
+    """Read a Polars or pandas frame: columns state, action, cost (and next), or one row with a column per pair."""
     names = [str(name) for name in frame.columns]
     if {"state", "action", "cost"} <= set(names):
         keys = ["state", "action", *(["next"] if "next" in names else [])]
@@ -113,5 +118,5 @@ def _from_frame(sk: Skeleton, frame: Any) -> dict[Any, Any]:
         for i in range(int(sk.transition_ptr[p]), int(sk.transition_ptr[p + 1])):
             labels[sk.transition_label(i)] = (x, p - int(sk.pair_ptr[x]), int(sk.successor[i]))
     if strange := [name for name in names if name not in labels]:
-        raise InputError("loss", f"column '{strange[0]}'", f"one like '{sk.pair_label(0)}'")
+        raise InputError("loss", f"column '{strange[0]}'", f"a column such as '{sk.pair_label(0)}'")
     return {labels[name]: frame[name].to_list()[0] for name in names}

@@ -1,16 +1,16 @@
 """Off-policy evaluation: what a policy would have paid in the logged episodes, with an interval.
 
-Where whole losses were told, the only unknown is the dynamics.  With l the mean of the losses told,
+If whole losses were told, only the dynamics are unknown.  With l the mean of the losses told,
 
     V = <q^{Pbar, pi}, l>,      low = min over P in C of <q^{P, pi}, l>,      high = max over P in C of <q^{P, pi}, l>,
 
-by extended backward induction over the set C that holds the true rows with probability 1 - delta.  The interval is
-valid for all policies at once, so the best of many may be chosen by it.
+by extended backward induction over the set C, which contains the true rows with probability 1 - delta.  The interval is
+valid simultaneously for all policies, so you may use it to choose the best of many.
 
-Where only the costs of the steps taken are known, paths are weighted: :mod:`advmdp.live.weighting` has the estimators.
+If only the costs of the steps taken are known, paths are weighted: :mod:`advmdp.live.weighting` has the estimators.
 
-A log has the losses that came.  Where losses react to what is played, another policy would have met others, and no log
-says which: :meth:`advmdp.Game.policy_regret` answers that in a simulated world.
+A log holds the losses that occurred.  If losses react to what is played, another policy would have had other losses,
+which no log can show; :meth:`advmdp.Game.policy_regret` computes them in a simulated world.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ import numpy as np
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
-from advmdp.core.wording import number, plural
+from advmdp.core.wording import number, one_of, plural
 from advmdp.live.agent import Agent
 from advmdp.live.costs import Units
 from advmdp.live.evidence import Evidence, gather
@@ -37,17 +37,17 @@ from advmdp.planning.optimism import policy_interval
 WHOLE = "whole losses"
 Method = Literal["whole losses", "doubly robust", "self-normalised", "importance"]
 METHODS = (WHOLE, "doubly robust", "self-normalised", "importance")
-"""In the order in which :func:`evaluate` prefers them."""
+"""The methods, in the order in which :func:`evaluate` prefers them."""
 
 
 class Estimate(NamedTuple):
-    """What an episode would have cost, in the caller's units."""
+    """The estimated cost of an episode, in the caller's units."""
 
     cost: float
     low: float
     high: float
     episodes: int
-    """That it rests on."""
+    """The number of episodes that it is based on."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,14 @@ class Evaluation:
     left_out
         The number of episodes of the log that it could not use.
     logged
-        What was paid in the episodes used; NaN if no path is known to its end.
+        What was paid per episode in those of the episodes used that reached the end with all costs known; NaN if there
+        are none. It comes from the log, whatever was removed from the world since.
+    logged_episodes
+        The number of these episodes.
     weight
         The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+    clipped
+        The number of costs in the log outside the units. Estimates take them clipped; ``logged`` does not.
     delta
         The probability that the interval misses the truth.
     estimates
@@ -96,25 +101,34 @@ class Evaluation:
     """What the policy would have paid."""
     low: float
     high: float
-    """The interval, which has the truth with probability ``1 - delta``."""
+    """The interval, which contains the truth with probability ``1 - delta``."""
     method: str
     episodes: int
-    """That the estimate rests on."""
+    """The number of episodes that the estimate is based on."""
     left_out: int
     """Episodes of the log that it could not use."""
     logged: float
-    """What was paid in the episodes that the estimate rests on; NaN where no path is known to its end."""
+    """What was paid per episode in ``logged_episodes`` of the episodes used; NaN where there are none."""
+    logged_episodes: int
+    """Of the episodes used, those that reached the end with all costs known."""
     weight: float
     """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
+    clipped: int
+    """Costs in the log outside the units, which estimates take clipped, and ``logged`` does not."""
     delta: float
     estimates: dict[str, Estimate]
-    """By all methods that the log allows."""
+    """The estimates of all methods that the log allows."""
 
     def __str__(self) -> str:
         sure = f"between {number(self.low)} and {number(self.high)} with probability {1.0 - self.delta:g}"
-        based = f"{self.method}, {plural(self.episodes, 'episode')}"
+        needs = "a whole loss" if self.method == WHOLE else "a finished path with all costs"
+        left = f", {self.left_out:,} without {needs} left out" if self.left_out else ""
+        based = f"{self.method}, {plural(self.episodes, 'episode')}{left}"
         paid = "unknown" if np.isnan(self.logged) else number(self.logged)
-        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}"
+        if 0 < self.logged_episodes < self.episodes:
+            paid += f" in the {self.logged_episodes:,} of them that ended with all costs known"
+        outside = f"; {plural(self.clipped, 'cost')} outside the units, clipped in the estimate" if self.clipped else ""
+        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}{outside}"
 
 
 def evaluate(
@@ -131,13 +145,13 @@ def evaluate(
     log
         The file of an agent, the agent, or its history.
     policy
-        A vector over pairs of the world as it is now, or a dictionary by name, {state: {action: probability}}.
+        A vector over pairs of the current world, or a dictionary by name, {state: {action: probability}}.
     delta
         The interval holds with probability ``1 - delta``.
     method
-        "whole losses", "doubly robust", "self-normalised" or "importance". By default the first of these that the log
-        allows. The first needs whole losses, and its interval holds for all policies at once. The others need paths
-        that were finished, with the cost of every step. Their intervals are approximate.
+        "whole losses", "doubly robust", "self-normalised" or "importance"; by default the first of these that the log
+        allows. The first needs whole losses, and its interval holds simultaneously for all policies. The others need
+        finished paths with the cost of every step. Their intervals are approximate.
 
     Returns
     -------
@@ -147,12 +161,10 @@ def evaluate(
     Raises
     ------
     InputError
-        If the log has no episodes that the method can use, or the policy is not one.
+        If the log has no episodes that the method can use, or the policy is invalid.
 
-    Notes
-    -----
-    Losses that react to the policy cannot be evaluated from a log. Paths that were stopped early are left out; if what
-    stops them depends on their costs, weighted estimates are biased.
+    Notes ----- A log cannot tell how losses would have reacted to another policy. Paths that stopped early are left
+    out; if stopping depends on their costs, weighted estimates are biased.
 
     Examples
     --------
@@ -170,7 +182,7 @@ def evaluate(
     if isinstance(delta, bool) or not isinstance(delta, float) or not 0.0 < delta < 1.0:
         raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
     if method is not None and method not in METHODS:
-        raise InputError("method", f"{method!r}", f"one of {', '.join(METHODS)}")
+        raise InputError("method", f"{method!r}", one_of(method, METHODS))
     history = History.read(log)
     evidence = gather(history)
     pi = checked_policy(evidence.skeleton, policy)
@@ -178,19 +190,13 @@ def evaluate(
     chosen = next((name for name in METHODS if name in found), None) if method is None else method
     if chosen is None or chosen not in found:
         needs = "whole losses" if method == WHOLE else "finished paths with the cost of every step, or whole losses"
-        raise InputError("log", f"{plural(evidence.episodes, 'episode')}, none of which can be used", needs)
+        raise InputError("log", f"{plural(evidence.episodes, 'episode')}, none of them usable", needs)
     cost, low, high, used = found[chosen]
-    if chosen == WHOLE:
-        known = [told.paid for told in evidence.told if told.paid is not None]
-        weight = 1.0
-    else:
-        known = [float(path.losses.sum()) for path in evidence.paths]
-    paid = (
-        float(history.terms.units.costs(np.array(known).mean(keepdims=True), evidence.skeleton.num_steps)[0])
-        if known
-        else np.nan
-    )
-    return Evaluation(cost, low, high, chosen, used, evidence.episodes - used, paid, weight, delta, found)
+    judged = evidence.told if chosen == WHOLE else evidence.paths
+    known = [evidence.paid[one.episode] for one in judged if one.episode in evidence.paid]
+    paid = float(np.mean(known)) if known else np.nan
+    left, weight = evidence.episodes - used, 1.0 if chosen == WHOLE else weight
+    return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, evidence.clipped, delta, found)
 
 
 def all_estimates(
@@ -210,9 +216,9 @@ def all_estimates(
 def believed_interval(
     evidence: Evidence, losses: list[FloatArray], policy: FloatArray, row_set: RowSet
 ) -> tuple[float, float, float]:
-    """The mean over these losses of what the policy pays under Pbar, and the least and the most over the set.
+    """The mean, over these losses, of what the policy pays under Pbar, with its minimum and maximum over the set.
 
-    An entry that nobody knows may be anything from 0 to 1, and is taken for 1/2 in the estimate.
+    An unknown entry may be anything from 0 to 1, and counts as 1/2 in the estimate.
     """
     sk, count = evidence.skeleton, len(losses)
     unknown = sum(np.isnan(loss).astype(float) for loss in losses)
@@ -224,7 +230,7 @@ def believed_interval(
 
 
 def _estimate(sk: Skeleton, units: Units, sums: tuple[float, float, float], episodes: int) -> Estimate:
-    """Sums of losses as costs; an interval reaches no further than an episode can cost."""
+    """Turn sums of losses into costs, with the interval clipped to the possible costs of an episode."""
     mean, low, high = sums
     ends = np.array([mean, max(0.0, low), min(float(sk.num_steps), high)])
     cost, least, most = units.costs(ends, sk.num_steps).tolist()

@@ -1,8 +1,11 @@
-"""Explanations of a policy: what each action is expected to cost, and between which costs that may lie.
+"""Explanations of a policy: the expected cost of each action, with an interval.
 
-With mean losses l, Q(x, a) is the value of the policy under the estimated rows Pbar(.|x, a), and its interval the least
-and the greatest value over the confidence set, by extended backward induction (:func:`advmdp.policy_interval`).  A
-transition of which no loss is known may cost anything within the units.
+With l the mean of all losses learned, Q(x, a) is the value of the policy under the estimated rows Pbar(.|x, a), and its
+interval the least and the greatest value over the confidence set, by extended backward induction
+(:func:`advmdp.policy_interval`).  A transition of which no loss is known may cost anything within the units.
+
+These are not the losses that the learner expects next.  Most experts of SelfTuning predict none: they are policies, and
+what is mixed are their q.  So the mean is given, which says the same for every learner, and is called that.
 """
 
 import numpy as np
@@ -17,7 +20,7 @@ from advmdp.planning.optimism import policy_interval
 
 
 def explain(state: AgentState, at: Label) -> dict[Label, Explanation]:
-    """By action of a state."""
+    """Explain each action of a state."""
     sk, units, learner = state.world.skeleton, state.terms.units, state.learner
     x = sk.state(at)
     policy, known = learner.policy, state.loss_count > 0
@@ -39,7 +42,7 @@ def explain(state: AgentState, at: Label) -> dict[Label, Explanation]:
 
 
 def _estimate(state: AgentState) -> tuple[FloatArray, FloatArray]:
-    """How often each pair was visited, and the rows: known ones, else shares of visits, uniform without any."""
+    """The visits of each pair, and the rows: the true ones if known, else the empirical ones, uniform if untried."""
     sk = state.world.skeleton
     seen = state.seen
     visits = np.add.reduceat(seen, sk.transition_ptr[:-1])

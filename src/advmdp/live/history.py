@@ -1,10 +1,10 @@
-"""The log by episodes: what was decided with which probabilities, where it led, and what it cost.
+"""The log by episodes: the decisions with their probabilities, where they led, and what they cost.
 
     for episode in History.read("commute.db").episodes():
         for step in episode.steps:
             step.pair, step.probabilities, step.transition, step.cost
 
-Reading needs no agent, and does not disturb one that is running.
+Reading needs no agent, and does not disturb a running one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import LogError
 from advmdp.live.agent import Agent
 from advmdp.live.log import Event, Log
-from advmdp.live.state import Terms
+from advmdp.live.state import FINISHED, Terms
 from advmdp.live.worlds import World
 from advmdp.model.skeleton import Skeleton
 
@@ -28,13 +28,13 @@ class LoggedStep(NamedTuple):
 
     pair: int
     probabilities: FloatArray | None
-    """Of all actions of the state, in their order; None where somebody else decided."""
+    """The probabilities of all actions of the state, in order; None if somebody else decided."""
     version: int | None
-    """Of the policy."""
+    """The version of the policy."""
     transition: int | None
-    """None where it is not known where it led."""
+    """The transition; None if unknown."""
     cost: float | None
-    """As it was told, in the caller's units."""
+    """The cost as told, in the caller's units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class LoggedEpisode:
     world: World
     steps: list[LoggedStep] = field(default_factory=list)
     ended: str | None = None
-    """"finished", "stopped" (by the caller) or "patience" (it took too long); None while it runs."""
+    """"finished", "stopped" (by the caller) or "patience" (it took too long); None if it has not ended."""
     loss: FloatArray | None = None
     """The whole loss in the caller's units, NaN where it was not told, over the transitions of ``loss_world``."""
     loss_world: World | None = None
@@ -58,12 +58,36 @@ class LoggedEpisode:
 
     @property
     def skeleton(self) -> Skeleton:
-        """That of its world."""
+        """The skeleton of its world."""
         return self.world.skeleton
+
+    def given(self) -> list[FloatArray]:
+        """All costs that were told, in the caller's units: those of steps, and those of the whole loss."""
+        steps = np.array([step.cost for step in self.steps if step.cost is not None], float)
+        return [steps] if self.loss is None else [steps, self.loss[~np.isnan(self.loss)]]
+
+    @property
+    def costs(self) -> FloatArray:
+        """What each step cost in the caller's units: its own cost, else that of the whole loss; NaN where unknown."""
+        found = np.array([np.nan if step.cost is None else step.cost for step in self.steps])
+        if self.loss is None or self.loss_world is None:
+            return found
+        place = self.world.map_to(self.loss_world)
+        for k, step in enumerate(self.steps):
+            if step.cost is None and step.transition is not None and (i := int(place[step.transition])) >= 0:
+                found[k] = self.loss[i]
+        return found
+
+    @property
+    def paid(self) -> float | None:
+        """What the episode paid in the caller's units; None unless it reached the end and all its costs are known."""
+        if self.ended != FINISHED or np.isnan(costs := self.costs).any():
+            return None
+        return float(costs.sum())
 
 
 class History:
-    """The log of an agent, to be read by episodes; :meth:`read` opens one.
+    """The log of an agent, read by episodes; :meth:`read` opens one.
 
     Parameters
     ----------
@@ -84,7 +108,7 @@ class History:
     def __init__(self, log: Log) -> None:
         self._log = log
         self.worlds: list[World] = []
-        """The world that the agent was opened with, and one for each extension."""
+        """The agent's first world, and one for each extension."""
         for event in self._about_worlds():
             self.worlds.append(World.of(len(self.worlds), event.body["world"]))
         self.terms = Terms.of(self._opened.body["terms"])
@@ -92,7 +116,7 @@ class History:
 
     @classmethod
     def read(cls, source: "str | PathLike[str] | Agent | History") -> "History":
-        """Read the history of an agent, or of the file of one.
+        """Read the history of an agent, or of its file.
 
         Parameters
         ----------
@@ -102,7 +126,7 @@ class History:
         Returns
         -------
         History
-            As far as it was written.
+            The history up to now.
         """
         if isinstance(source, History):
             return source
@@ -110,16 +134,16 @@ class History:
 
     @property
     def skeleton(self) -> Skeleton:
-        """The world as it is now."""
+        """The current world."""
         return self.worlds[-1].skeleton
 
     def episodes(self) -> Iterator[LoggedEpisode]:
-        """Go through all episodes in the order of their ids, as they stand now.
+        """Iterate over all episodes in the order of their ids.
 
         Returns
         -------
         iterator of LoggedEpisode
-            Each with its steps, its whole loss where one was told, and how it ended.
+            Each with its steps, its whole loss if told, and how it ended.
         """
         events: list[Event] = []
         for event in self._log.by_episode():
@@ -131,7 +155,7 @@ class History:
             yield self._episode(events)
 
     def events(self) -> Iterator[Event]:
-        """Iterate over all events, in the order in which they happened.
+        """Iterate over all events in chronological order.
 
         Returns
         -------

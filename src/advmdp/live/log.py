@@ -1,16 +1,16 @@
 """The log of an agent: events in one SQLite file, appended and never changed.
 
     event      seq, episode, step, kind, body (JSON), numbers (float64), name (the caller's id), time, seal
-    snapshot   what the agent had learned after some event: a cache, which may be deleted at any time
+    snapshot   the state of the agent after some event: a cache, which may be deleted at any time
 
-Durability: WAL with ``synchronous=FULL``, so what :meth:`Log.append` has written when it returns survives the process
-and the machine.  The events of one call are one commit: all of them are there, or none.
+Durability: WAL with ``synchronous=FULL``, so when :meth:`Log.append` returns, its data survives a crash of the process
+or the machine.  The events of one call are one commit: all are written, or none.
 
-Integrity: the seal of an event is a hash of its content and of the seal before it, so a changed, missing or inserted
-event is found when the log is read.  At most one event has the same (episode, kind, step), whatever a caller repeats.
+Integrity: the seal of an event is a hash of its content and of the previous seal, so reading detects a changed, missing
+or inserted event.  At most one event has the same (episode, kind, step), whatever a caller repeats.
 
-One writer: an agent holds a lock on the file ``<log>.lock`` while it is open; the lock ends with its process.  Readers
-are welcome at any time and see the last commit.
+One writer: an agent holds a lock on the file ``<log>.lock`` while it is open; the lock ends with its process.  Anyone
+may read at any time, and sees the last commit.
 """
 
 import json
@@ -52,16 +52,16 @@ Row = tuple[int, int | None, int, str, str, bytes | None, str | None, float, byt
 
 
 class Event(NamedTuple):
-    """What happened: to an episode at a step, or to the agent where ``episode`` is None."""
+    """What happened: to an episode at a step, or to the agent if ``episode`` is None."""
 
     kind: str
     episode: int | None = None
     step: int = 0
     body: Any = None
-    """Whatever JSON holds."""
+    """Any JSON value."""
     numbers: FloatArray | None = None
     name: str | None = None
-    """The id that the caller gave it."""
+    """The caller's id."""
     time: float = 0.0
     """When it was written, in seconds since 1970; nothing is computed from it."""
 
@@ -78,12 +78,15 @@ class Log:
 
     @classmethod
     def write(cls, path: str | PathLike[str], durable: bool = True) -> "Log":
-        """Open the log for its one writer; made if it is not there, and empty until something is appended.
+        """Open the log for its one writer, or create it; it stays empty until an event is appended.
 
-        With ``durable=False`` a commit does not wait for the disk: it survives the process, but not the machine.
+        With ``durable=False`` a commit does not wait for the disk: it survives a crash of the process, but not of the
+        machine.
         """
         file = path_of("path", path)
         with _errors(file):
+            if file.is_file() and not Path(f"{file}.lock").exists():
+                _refuse_others(file)
             lock = None if f"{path}" == IN_MEMORY else _locked(file)
             connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             log = cls(file, connection, lock)
@@ -105,7 +108,7 @@ class Log:
         if not file.is_file():
             raise LogError(f"{file}", "no such file", "the log of an agent")
         with _errors(file):
-            # With mode=ro SQLite could not read a log whose writer was killed: it must be able to make an index of it.
+            # With mode=ro SQLite could not read a log whose writer was killed: it must write the WAL index.
             connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, check_same_thread=False)
             log = cls(file, connection, None)
             try:
@@ -138,7 +141,7 @@ class Log:
         self.last, self._seal = last, seal
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[tuple[int, Event]]:
-        """The events in order, each with its number; the seals are checked on the way."""
+        """The events in order, each with its number; checks the seals."""
         seal = self._seal_of(after)
         expected = after
         with _errors(self.path):
@@ -158,19 +161,19 @@ class Log:
             raise LogError(f"{self.path}, event {expected + 1}", "missing", "the event as it was written")
 
     def of_episode(self, episode: int, before: int) -> list[Event]:
-        """The events of one episode in order, up to the one with this number."""
+        """The events of one episode in order, before the one with this number."""
         return self._select("episode = ? AND seq < ? ORDER BY seq", episode, before)
 
     def latest(self, kind: str, count: int, before: int) -> list[Event]:
-        """The last events of a kind in order, at most so many, up to the one with this number."""
+        """The last ``count`` events of a kind in order, before the one with this number."""
         return self._select("kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", kind, before, count)[::-1]
 
     def about_agent(self) -> list[Event]:
-        """The events that are about the agent and not about an episode, in order."""
+        """The events about the agent rather than an episode, in order."""
         return self._select("episode IS NULL ORDER BY seq")
 
     def by_episode(self) -> Iterator[Event]:
-        """The events of all episodes, one episode after the other, each in its order."""
+        """The events of all episodes, episode by episode, in order."""
         with _errors(self.path):
             query = f"SELECT {COLUMNS} FROM event WHERE episode IS NOT NULL AND seq <= ? ORDER BY episode, seq"
             for row in self._connection.execute(query, (self.last,)):
@@ -182,7 +185,7 @@ class Log:
         return found[0] if found else None
 
     def keep_snapshot(self, content: bytes) -> None:
-        """Replace the snapshot by one that was taken after the last event."""
+        """Replace the snapshot by one taken after the last event."""
         with _errors(self.path):
             self._check_process()
             self._connection.execute(
@@ -191,7 +194,7 @@ class Log:
             )
 
     def snapshot(self) -> tuple[int, bytes] | None:
-        """The number of the event after which a snapshot was taken, and its content; None where it cannot be used."""
+        """The number of the last event before the snapshot, and its content; None if there is no usable snapshot."""
         with suppress(sqlite3.Error, LogError):
             row = self._connection.execute("SELECT seq, seal, content FROM snapshot").fetchone()
             if row is not None and 0 < row[0] <= self.last and self._seal_of(row[0]) == row[1]:
@@ -207,7 +210,7 @@ class Log:
             self._lock = None
 
     def _create(self, values: list[object], count: int) -> None:
-        """The tables and the first events, all in one commit."""
+        """Create the tables and write the first events in one commit."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
@@ -248,7 +251,7 @@ class Log:
 
 
 def _sealed(before: bytes, row: Sequence[object]) -> bytes:
-    """The seal of an event after that with the seal ``before``."""
+    """The seal of an event; ``before`` is the previous seal."""
     hasher = blake2b(before, digest_size=8)
     for value in row:
         part = value if isinstance(value, bytes) else repr(value).encode()
@@ -264,7 +267,7 @@ def _event(row: Row) -> Event:
 
 
 def _locked(file: Path) -> sqlite3.Connection:
-    """A lock that ends with this process at the latest: an exclusive transaction on an empty file beside the log."""
+    """Lock the log until this process ends: an exclusive transaction on an empty file beside it."""
     lock = sqlite3.connect(f"{file}.lock", timeout=0.0, isolation_level=None, check_same_thread=False)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -276,8 +279,17 @@ def _locked(file: Path) -> sqlite3.Connection:
     return lock
 
 
+def _refuse_others(file: Path) -> None:
+    """Raise an error for a file that is not a log, before a lock is made beside it."""
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)
+    try:
+        _is_new(file, connection)
+    finally:
+        connection.close()
+
+
 def _is_new(file: Path, connection: sqlite3.Connection) -> bool:
-    """Whether nothing was written yet; what is no log of ours, or a later version's, is an error."""
+    """Whether the log is new; a file of another program or of a later version is an error."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -294,11 +306,11 @@ def _is_new(file: Path, connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def _errors(file: Path) -> Iterator[None]:
-    """What SQLite says, as errors of this library."""
+    """Turn errors of SQLite into errors of this library."""
     try:
         yield
     except sqlite3.IntegrityError as error:
-        raise ConflictError(f"{file}", f"an event for the second time ({error})", "each event once") from None
+        raise ConflictError(f"{file}", f"a repeated event ({error})", "each event once") from None
     except sqlite3.OperationalError as error:
         if "malformed" in str(error) or "no such" in str(error):
             raise LogError(f"{file}", f"a damaged file ({error})", "the log of an agent") from None
@@ -306,5 +318,5 @@ def _errors(file: Path) -> Iterator[None]:
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
         if isinstance(error, LogError | ConflictError | StorageError):
             raise
-        given = f"a file that is damaged or something else ({error})"
+        given = f"a damaged file, or no SQLite database ({error})"
         raise LogError(f"{file}", given, "the log of an agent") from None

@@ -1,4 +1,4 @@
-"""Opening an agent: a new one, or one rebuilt from its log, which must be what it is said to be."""
+"""Opening an agent: creating a new one, or rebuilding one from its log and checking its settings."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -7,6 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError, LogError
+from advmdp.core.wording import one_of
 from advmdp.learners.registry import LEARNERS, make_learner, taking_late_losses
 from advmdp.live.costs import Units, checked_missing
 from advmdp.live.log import Event, Log
@@ -16,29 +17,34 @@ from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
 TOLD_AGAIN = 100
-"""Losses that a learner is told again when its world is extended."""
+"""The number of losses to learn again when the world is extended."""
 PATIENCE_BY_DEFAULT = 1000
 
 
 def learners_for(feedback: str) -> str:
-    """The names of the learners of an agent that is told whole losses ("full") or costs of steps ("bandit")."""
+    """The learners for an agent with whole losses ("full") or with costs of steps ("bandit")."""
     fit = (kind for kind in LEARNERS.values() if kind.takes_late_losses and kind.knows == "skeleton")
     return " or ".join(kind.__name__ for kind in fit if feedback in kind.sees)
 
 
-def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]) -> AgentState:
-    """A new agent, with its first event."""
+def made(
+    path: object, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> tuple[AgentState, Event]:
+    """A new agent, and its first event for the log."""
     if told is None:
-        raise InputError(f"{log.path}", "an empty log, and no skeleton", "skeleton=, to make a new agent")
+        raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
-    if isinstance(name, str) and name in LEARNERS and not LEARNERS[name].takes_late_losses:
-        raise InputError("learner", f"{name}, whose losses must come in order", f"one of {taking_late_losses()}")
+    if name not in (fit := taking_late_losses()):
+        given = (
+            f"{name}, whose losses must come in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
+        )
+        raise InputError("learner", given, one_of(name, fit))
     try:
         learner = make_learner(name, told, said.get("criterion"), **parameters)
-    except TypeError as error:  # a parameter that has no default
+    except TypeError as error:  # a missing parameter without a default
         raise InputError(f"learner {name}", f"{error}", "its parameters, such as horizon=") from None
     if (criterion := learner.criterion.description()) is None:
-        raise InputError("criterion", f"{learner.criterion!r}, which no file can hold", "one of this library")
+        raise InputError("criterion", f"{learner.criterion!r}, which no file can hold", "a criterion of this library")
     patience = whole("patience", said.get("patience", PATIENCE_BY_DEFAULT), 1)
     units = Units.of(said.get("units", (0.0, 1.0)), said.get("outside", "clip"))
     missing = checked_missing(said.get("missing", "carry"))
@@ -47,16 +53,14 @@ def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], paramet
     world = World(0, learner.skeleton)
     dynamics = None if learner.mdp is None else learner.mdp.transition
     body = {"terms": terms.described(), "world": world.described()}
-    state = AgentState(terms, world, dynamics, learner)
-    log.append([Event("opened", None, 0, body, dynamics)])
-    return state
+    return AgentState(terms, world, dynamics, learner), Event("opened", None, 0, body, dynamics)
 
 
 def rebuilt(log: Log) -> tuple[AgentState, int]:
-    """The state that the log leads to, from its snapshot if there is one, and the event after which that was taken."""
+    """Rebuild the state from the log, from its snapshot if there is one; return it with the snapshot's event."""
     kept, state = 0, None
     if (snapshot := log.snapshot()) is not None:
-        with suppress(Exception):  # a cache: whatever is wrong with it, the log has everything
+        with suppress(Exception):  # a bad snapshot does not matter: the log is complete
             state, kept = AgentState.load(f"{log.path}, snapshot", snapshot[1]), snapshot[0]
     events = log.events(kept if state is not None else 0)
     try:
@@ -68,13 +72,13 @@ def rebuilt(log: Log) -> tuple[AgentState, int]:
             terms, world = Terms.of(first.body["terms"]), World.of(0, first.body["world"])
             state = AgentState(terms, world, first.numbers)
         with catch_warnings():
-            simplefilter("ignore")  # what was warned of when it happened
+            simplefilter("ignore")  # these warnings were issued when the events happened
             for seq, event in events:
                 _replay(log, state, seq, event)
     except LogError:
         raise
     except Exception as error:
-        given = f"events that do not fit together ({type(error).__name__}: {error})"
+        given = f"inconsistent events ({type(error).__name__}: {error})"
         raise LogError(f"{log.path}", given, "the log of an agent") from error
     return state, kept
 
@@ -95,18 +99,18 @@ def past_losses(log: Log, before: int) -> list[tuple[int, FloatArray]]:
 def check_same(
     state: AgentState, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> None:
-    """What is said when an agent is opened again must be as it was."""
+    """Check that the arguments for reopening an agent match the file."""
     terms, sk = state.terms, told.skeleton if isinstance(told, MDP) else told
     if sk is not None and sk not in (state.worlds[0].skeleton, state.world.skeleton):
-        raise InputError("skeleton", "another than the agent has", "the same, or none; Agent.extend changes it")
+        raise InputError("skeleton", "different from the agent's", "the same, or none; Agent.extend changes it")
     kept: dict[str, Any] = {
         "learner": terms.learner, "units": terms.units[:2], "seed": terms.seed, "outside": terms.units.outside,
         "missing": terms.missing, "patience": terms.patience, "criterion": state.learner.criterion,
     }  # fmt: skip
     for name, value in said.items():
         if (tuple(value) if isinstance(value, list) else value) != kept[name]:
-            raise InputError(name, f"{value!r}", f"{kept[name]!r}, as the agent was made with, or nothing")
+            raise InputError(name, f"{value!r}", f"{kept[name]!r}, as in the file, or nothing")
     for name, value in parameters.items():
         if name not in terms.parameters or terms.parameters[name] != value:
-            expected = f"{terms.parameters.get(name)!r}, as the agent was made with, or nothing"
+            expected = f"{terms.parameters.get(name)!r}, as in the file, or nothing"
             raise InputError(name, f"{value!r}", expected)

@@ -1,15 +1,16 @@
-"""Every change of an agent: checked, made, and logged in one commit before anything is answered.
+"""Every change of an agent: checked, made, and logged in one commit before the call returns.
 
-A method here checks what it is given, changes the state (:mod:`advmdp.live.state`), writes the events to the log
-(:mod:`advmdp.live.log`) in one commit, and only then returns.  So what was answered is on disk.  If anything fails in
-between, the memory may be ahead of the log; the recorder then refuses to go on.  Opened again it goes on from the log.
+A method here checks its arguments, changes the state (:mod:`advmdp.live.state`), writes the events to the log
+(:mod:`advmdp.live.log`) in one commit, and only then returns.  So whatever was acknowledged is on disk.  If anything
+fails in between, the memory may be ahead of the log, and the recorder rejects further calls.  Reopening continues from
+the log.
 
-Events are idempotent.  Layers tell steps apart: an arrival in the station is about the one step that can lead there.
-Repeating what was said changes nothing; saying otherwise is a :class:`ConflictError`.
+Events are idempotent.  A state belongs to one layer, so an arrival in it identifies a step.  Repeating an event changes
+nothing; contradicting one is a :class:`ConflictError`.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from advmdp.core.arrays import whole
 from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
+from advmdp.core.wording import number
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
 from advmdp.live.opening import learners_for, past_losses
@@ -26,11 +28,11 @@ from advmdp.model.by_name import ByName, Label, action_name, state_name
 from advmdp.model.mdp import path_from_names
 
 SNAPSHOT = 2000
-"""Events between snapshots, which only make opening faster."""
+"""The number of events between snapshots, which only make opening faster."""
 
 
 UNTAUGHT = 100
-"""Episodes with costs of steps only, after which a learner of whole losses warns."""
+"""After this many episodes with only costs of steps, a learner of whole losses warns."""
 
 
 class Recorder:
@@ -44,9 +46,11 @@ class Recorder:
         """The number of the event after which the snapshot was taken."""
         self._broken = False
         self._closed = False
+        self._warned = state.counts["clipped"] > 0
+        """Whether a cost outside the units was seen; it is worth one warning."""
 
     def begin(self, event_id: str | None) -> int:
-        """A new episode, or the one that began with this id; its number."""
+        """Begin an episode, or find the one with this id; return its number."""
         name = self._name("begun", event_id)
         if name is not None and (event := self.log.named(name)) is not None:
             assert event.episode is not None
@@ -62,20 +66,20 @@ class Recorder:
         return r.number
 
     def arrive(self, id: int, state: Label, cost: float | None) -> None:
-        """Where the last decision of an episode led, and what it cost."""
+        """Record where the last decision of an episode led, and its cost."""
         r = self.find(id)
         world = self.state.worlds[r.world]
         sk, x = world.skeleton, world.skeleton.state(state)
         step = world.layer_of[x] - 1
         if 0 <= step < len(r.transitions):
             if (before := int(sk.successor[r.transitions[step]])) != x:
-                expected = f"{sk.state_label(before)}, as was said before"
+                expected = f"{sk.state_label(before)}, as reported before"
                 raise ConflictError(f"episode {id}, step {step}", f"an arrival in {state}", expected)
             if cost is not None:
                 self.cost(id, cost, int(sk.state_of_pair[r.pairs[step]]))
             return
         if r.ended:
-            raise InputError(f"episode {id}", f"it has ended ({r.ended})", "an episode that goes on")
+            raise InputError(f"episode {id}", f"it has ended ({r.ended})", "an episode that has not ended")
         p = r.pairs[-1]
         if (taken := world.successors[p].get(x)) is None:
             following = ", ".join(sk.state_label(y) for y in list(world.successors[p])[:8])
@@ -92,23 +96,26 @@ class Recorder:
                 events.append(Event("ended", id, 0, {"why": FINISHED}))
             else:
                 self._decide(r, events)
+        if paid is not None:
+            self._warn_if_clipped(lambda: sk.pair_label(p), paid)
 
     def cost(self, id: int, cost: float, at: Label | None) -> None:
-        """What a step of an episode cost."""
+        """Record the cost of a step."""
         r = self.find(id)
         step = self._step(r, at)
         paid = self.state.terms.units.check(f"cost of episode {id}, step {step}", cost)
         if step in r.costs:
             if r.costs[step] != paid:
-                expected = f"{r.costs[step]:g}, as was said before"
+                expected = f"{r.costs[step]:g}, as reported before"
                 raise ConflictError(f"episode {id}, step {step}", f"a cost of {paid:g}", expected)
             return
         with self._writing() as events:
             self.state.cost(r, step, paid)
             events.append(Event("cost", id, step, {"cost": paid}))
+        self._warn_if_clipped(lambda: self.state.worlds[r.world].skeleton.pair_label(r.pairs[step]), paid)
 
     def end(self, id: int) -> None:
-        """An episode stops before its last state."""
+        """End an episode before its last state."""
         r = self.find(id)
         if r.ended:
             return
@@ -117,7 +124,7 @@ class Recorder:
             events.append(Event("ended", id, 0, {"why": STOPPED}))
 
     def tell(self, id: int, loss: ByName | Any) -> None:
-        """The whole loss of an episode."""
+        """Record the whole loss of an episode."""
         r = self.find(id)
         if self.state.bandit and self.state.groups is None:
             given = f"a whole loss for {self.state.terms.learner}, which learns from the costs along its path"
@@ -126,13 +133,17 @@ class Recorder:
         costs = read_costs(world.skeleton, loss, self._left_behind(world))
         if r.told is not None:
             if not np.array_equal(costs, r.told, equal_nan=True):
-                raise ConflictError(f"loss of episode {r.number}", "another than was told before", "the same, or none")
+                raise ConflictError(
+                    f"loss of episode {r.number}", "different from the loss told before", "the same loss"
+                )
             return
         self.state.terms.units.check_all(world.skeleton, costs)
         self.state.fill(r, costs)
         with self._writing() as events:
             self.state.tell(r, costs)
             events.append(Event("told", r.number, 0, {"world": world.number}, costs))
+        if (i := self.state.terms.units.first_outside(costs)) is not None:
+            self._warn_if_clipped(lambda: world.skeleton.transition_label(i), float(costs[i]))
 
     def observe(
         self,
@@ -141,7 +152,7 @@ class Recorder:
         costs: Sequence[float] | None,
         event_id: str | None,
     ) -> int:
-        """An episode that somebody else decided; its number."""
+        """Record an episode that somebody else decided; return its number."""
         world, name = self.state.world, self._name("observed", event_id)
         before = None if name is None else self.log.named(name)
         if before is not None:
@@ -150,19 +161,21 @@ class Recorder:
         body = {"world": world.number, "pairs": path.pairs.tolist(), "transitions": path.transitions.tolist()}
         paid = None if costs is None else [self.state.terms.units.check("costs", cost) for cost in costs]
         if paid is not None and len(paid) != len(actions):
-            raise InputError("costs", f"{len(paid)} of them", f"{len(actions)}, one for each action")
+            raise InputError("costs", f"{len(paid)} costs", f"{len(actions)}, one for each action")
         body["costs"] = paid
         if before is not None:
             if before.body != body or before.episode is None:
                 raise ConflictError(f"observed episode {event_id!r}", "another path or other costs", "the same")
             return before.episode
         with self._writing() as events:
-            number = self.state.observe(body["transitions"])
-            events.append(Event("observed", number, 0, body, None, name))
-        return number
+            id = self.state.observe(body["transitions"])
+            events.append(Event("observed", id, 0, body, None, name))
+        if paid is not None and (k := self.state.terms.units.first_outside(np.array(paid, float))) is not None:
+            self._warn_if_clipped(lambda: world.skeleton.pair_label(int(path.pairs[k])), paid[k])
+        return id
 
     def extend(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> None:
-        """Another world."""
+        """Change the world."""
         self.check_usable()
         state = self.state
         made_for = [
@@ -179,23 +192,23 @@ class Recorder:
             events.append(Event("extended", None, 0, {"world": world.described()}))
 
     def find(self, id: int) -> Running:
-        """An episode, open or from the log."""
+        """Find an episode, open or in the log."""
         self.check_usable()
-        number = whole("episode", id, 0)
-        if (r := self.state.running.get(number)) is not None:
+        known = whole("episode", id, 0)
+        if (r := self.state.running.get(known)) is not None:
             return r
-        found = self.state.recall(self.log.of_episode(number, self.log.last + 1))
+        found = self.state.recall(self.log.of_episode(known, self.log.last + 1))
         if found is None:
-            raise InputError("episode", f"{id}", f"one that this agent began ({self.state.counts['begun']} so far)")
+            raise InputError("episode", f"{id}", f"an episode of this agent ({self.state.counts['begun']} so far)")
         return found
 
     def check_usable(self) -> None:
-        """Refuse to go on after a failure, or when closed."""
+        """Raise an error after a failure, or when closed."""
         if self._closed:
             raise LogError(f"{self.log.path}", "a closed agent", "an open one (am.Agent.open)")
         if self._broken:
-            given = "an agent that failed while it changed"
-            raise LogError(f"{self.log.path}", given, "close() and am.Agent.open, which goes on from the log")
+            given = "an agent that failed during a change"
+            raise LogError(f"{self.log.path}", given, "close() and am.Agent.open, which continues from the log")
 
     def close(self) -> None:
         """Take a snapshot, and close the file."""
@@ -205,25 +218,39 @@ class Recorder:
         self._closed = True
         self.log.close()
 
+    def _warn_if_clipped(self, place: Callable[[], str], cost: float) -> None:
+        """Say once that a cost is outside the units: clipped costs that are all alike teach nothing.
+
+        The event is in the log already, so that a warning that is made an error does not stop it half-way.
+        """
+        low, high, _ = self.state.terms.units
+        if self._warned or low <= cost <= high:
+            return
+        self._warned = True
+        units = f"the units, {number(low)} to {number(high)}{' by default' if (low, high) == (0.0, 1.0) else ''}"
+        says = f"the cost {number(cost)} of {place()} is outside {units}; the agent learns such costs clipped"
+        how = "make the agent with units=(least, greatest cost of a step), or outside='error' to refuse them"
+        warn_caller(f"{says}. To change this, {how}. Later ones are only counted (status().clipped)")
+
     def _warn_if_untaught(self) -> None:
-        """Costs of steps teach a learner with full information nothing; say so to whoever tells nothing else."""
+        """Warn if a learner of whole losses gets only costs of steps, from which it cannot learn."""
         episodes, name = self.state.running.values(), self.state.terms.learner
         if not self.state.bandit and len(episodes) == UNTAUGHT and all(r.ended and r.costs for r in episodes):
-            says = f"{name} learns from whole losses (Agent.tell), and has been told none in {UNTAUGHT} episodes"
+            says = f"{name} learns from whole losses (Agent.tell), but got none in {UNTAUGHT} episodes"
             warn_caller(f"{says}; learner={learners_for('bandit')} learns from the costs of steps")
 
     def _step(self, r: Running, at: Label | None) -> int:
-        """The step whose cost is told: the last one, or the one taken in the state ``at``."""
+        """The step of a reported cost: the last one, or the one taken in the state ``at``."""
         if at is None:
             if not r.transitions:
-                raise InputError(f"cost of episode {r.number}", "no step was finished yet", "arrive, or at=, the state")
+                raise InputError(f"cost of episode {r.number}", "no finished step", "arrive first, or at=, the state")
             return len(r.transitions) - 1
         world = self.state.worlds[r.world]
         x = world.skeleton.state(at)
         step = world.layer_of[x]
         taken = len(r.transitions) if r.ended else len(r.pairs)
         if step >= taken or int(world.skeleton.state_of_pair[r.pairs[step]]) != x:
-            raise InputError(f"cost of episode {r.number}", f"a step in {at}", "a state that it has been in")
+            raise InputError(f"cost of episode {r.number}", f"a step in {at}", "a state on its path")
         return step
 
     def _decide(self, r: Running, events: list[Event]) -> None:
@@ -244,11 +271,11 @@ class Recorder:
     def _name(self, kind: str, event_id: str | None) -> str | None:
         self.check_usable()
         if event_id is not None and (not isinstance(event_id, str) or not event_id):
-            raise InputError("event_id", f"{event_id!r}", "a text")
+            raise InputError("event_id", f"{event_id!r}", "a string")
         return None if event_id is None else f"{kind}:{event_id}"
 
     def _left_behind(self, world: World) -> set[tuple[Any, ...]]:
-        """The pairs and transitions that only other worlds have: their costs are ignored."""
+        """The pairs and transitions that only other worlds have; their costs are ignored."""
         if len(self.state.worlds) == 1:
             return set()
         here = {key for step in world.steps for key in (step, step[:2])}
@@ -257,7 +284,7 @@ class Recorder:
 
     @contextmanager
     def _writing(self) -> Iterator[list[Event]]:
-        """Change the state and collect the events; they are written at the end, or the agent is broken."""
+        """Change the state and collect the events, then write them; if that fails, the agent is broken."""
         self.check_usable()
         events: list[Event] = []
         self._broken = True

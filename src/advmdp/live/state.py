@@ -1,19 +1,19 @@
-"""What an agent knows: the result of its events in order, and nothing else.
+"""The state of an agent: the result of its events in order, and nothing else.
 
 Each method here is one event.  The agent calls it when the event happens, and again for every event of the log when it
-is rebuilt; both give the same bits, since actions are drawn from a stream that is a function of (seed, world, episode,
-step) and everything else is arithmetic in the same order.
+is rebuilt.  Both give the same result bit for bit: actions are drawn from a stream that is a function of (seed, world,
+episode, step), and everything else is arithmetic in the same order.
 
-Rules for what is missing:
+Rules for incomplete feedback:
 
-    an episode that ends early, or that ``patience`` ends, counts the transitions that it saw
+    an episode that ends early, or that ``patience`` ends, counts the transitions seen
     full information: a loss is learned when it is told, whether or not the episode has ended
-    bandit: the losses along the path are learned when the episode has ended and all its costs are there
-    bandit with groups: a whole loss is learned when it is told and the episode has ended; of groups that the path did
-    not see it may lack entries, and they are ignored
-    the loss of an episode that began before an extension may lack what is new; that is taken to cost what is least in
-    its layer, unless ``missing`` is a number
-    after ``patience`` later episodes, an episode without its loss is dropped; what comes then is logged, not learned
+    bandit: the losses along the path are learned when the episode has ended and all its costs are known
+    bandit with groups: a whole loss is learned when it has been told and the episode has ended; entries of groups that
+    the path did not see are ignored, and may be missing
+    if an episode began before an extension, its loss may lack the new entries; these get the smallest cost of their
+    layer, unless ``missing`` is a number
+    after ``patience`` later episodes, an episode without its loss is dropped; later events are logged, not learned
 """
 
 from collections.abc import Iterable
@@ -40,12 +40,12 @@ KIND, VERSION = "agent", 2
 FINISHED, STOPPED, PATIENCE = "finished", "stopped", "patience"
 """Why an episode ended: it reached the end, the caller stopped it, or it took too long."""
 COUNTED = ("begun", "finished", "unfinished", "told", "dropped", "late", "observed", "clipped")
-"""What is counted, by name."""
+"""The names of the counts."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What an agent was opened with, but for its world."""
+    """The settings of an agent, except its world."""
 
     learner: str
     parameters: dict[str, Any]
@@ -56,7 +56,7 @@ class Terms:
     seed: int
 
     def make(self, told: Skeleton | MDP) -> Learner:
-        """The learner as it begins."""
+        """Make the untrained learner."""
         return make_learner(self.learner, told, criterion_from(self.criterion), **self.parameters)
 
     def described(self) -> dict[str, Any]:
@@ -72,19 +72,19 @@ class Terms:
 
 @dataclass(eq=False)
 class Running:
-    """An episode: the world and the policy that it began with, its path, and what is known of its costs."""
+    """An episode: its world and policy, its path, and its known costs."""
 
     number: int
     world: int
     version: int
     policy: FloatArray
     handle: int | None
-    """The number that the learner knows it by, until its loss was learned or dropped."""
+    """Its number in the learner, until its loss is learned or dropped."""
     state: int = 0
     pairs: list[int] = field(default_factory=list)
     transitions: list[int] = field(default_factory=list)
     costs: dict[int, float] = field(default_factory=dict)
-    """By step, as they were told one by one."""
+    """By step, as reported one by one."""
     paid: dict[int, float] = field(default_factory=dict)
     """By step, from single costs, else from a whole loss."""
     told: FloatArray | None = None
@@ -106,7 +106,7 @@ class AgentState:
         self.next = 0
         self.version = 0
         self.policy = owned(self.learner.policy)
-        """That of the last version."""
+        """The policy of the current version."""
         self.running: dict[int, Running] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
         self.paid = 0.0
@@ -114,23 +114,23 @@ class AgentState:
         self.last = np.full(n, np.nan)
         """The last cost told for each transition, in the caller's units."""
         self.loss_sum, self.loss_count = np.zeros(n), np.zeros(n, np.int64)
-        """What was learned of each transition: the sum of its losses, and how many these were."""
+        """The sum and the number of the losses learned, for each transition."""
         self._streams: dict[int, Any] = {}
 
     @property
     def world(self) -> World:
-        """The world as it is now."""
+        """The current world."""
         return self.worlds[-1]
 
     @property
     def told_world(self) -> Skeleton | MDP:
-        """What the learner is made of."""
+        """What the learner's constructor takes."""
         sk = self.world.skeleton
         return sk if self.dynamics is None else MDP(sk, self.dynamics)
 
     @property
     def bandit(self) -> bool:
-        """Whether the learner sees the losses along its path only, or of the groups that it passes."""
+        """Whether the learner sees only the losses along its path, or of the groups on it."""
         return self.learner.feedback == "bandit"
 
     @property
@@ -150,7 +150,7 @@ class AgentState:
     # The events.
 
     def begin(self) -> Running:
-        """A new episode, with the learner's policy."""
+        """Begin an episode with the learner's policy."""
         handle, policy = self.learner.begin(), self.learner.policy
         if self.version == 0 or not np.array_equal(policy, self.policy):
             self.version += 1
@@ -162,7 +162,7 @@ class AgentState:
         return r
 
     def choose(self, r: Running) -> int:
-        """The pair that the episode takes next: a pure function of (seed, world, episode, step) and its policy."""
+        """The next pair of the episode: a pure function of (seed, world, episode, step) and its policy."""
         sk, step = self.worlds[r.world].skeleton, len(r.transitions)
         if r.world not in self._streams:
             self._streams[r.world] = self.worlds[r.world].stream(self.terms.seed)
@@ -170,22 +170,22 @@ class AgentState:
         shares = r.policy[first:last]
         below = np.cumsum(shares)
         drawn = uniforms(self._streams[r.world], r.number, 1, sk.num_steps)[0, step] * below[-1]
-        # Rounding may leave nothing above what was drawn; the last action with a share is taken then.
+        # By rounding, the sum may stay below the number drawn; then take the last action with positive probability.
         return first + min(int(np.searchsorted(below, drawn, "right")), int(np.flatnonzero(shares)[-1]))
 
     def decide(self, r: Running, pair: int) -> None:
-        """The episode takes this pair."""
+        """Record that the episode takes this pair."""
         r.pairs.append(pair)
 
     def arrive(self, r: Running, transition: int) -> None:
-        """Its last decision led this way."""
+        """Record the transition after its last decision."""
         r.transitions.append(transition)
         r.state = int(self.worlds[r.world].skeleton.successor[transition])
         if r.told is not None:
             self._pay_told(r, len(r.transitions) - 1)
 
     def cost(self, r: Running, step: int, cost: float) -> None:
-        """What a step cost."""
+        """Record the cost of a step."""
         r.costs[step] = cost
         self.paid += cost - r.paid.get(step, 0.0)
         r.paid[step] = cost
@@ -193,7 +193,7 @@ class AgentState:
         self._settle(r)
 
     def end(self, r: Running, why: str) -> None:
-        """Count the path, whole or in part."""
+        """End the episode, and count its path, complete or not."""
         r.ended = why
         self.counts["finished" if why == FINISHED else "unfinished"] += 1
         taken = self._now(r.world, r.transitions)
@@ -202,13 +202,13 @@ class AgentState:
         self._settle(r)
 
     def fill(self, r: Running, costs: FloatArray) -> FloatArray:
-        """The costs of an episode with what is missing filled as the rule says, or an error."""
+        """Fill the missing costs of an episode by the rule, or raise an error."""
         gaps, missing = np.isnan(costs), self.terms.missing
         if not gaps.any():
             return costs
         filled = np.where(gaps, self.last if isinstance(missing, str) else missing, costs)
         lacking = (gaps if missing == "error" else np.isnan(filled)) & self._needed(r)
-        if r.world != self.world.number:  # nobody could know what is new since the episode began
+        if r.world != self.world.number:  # the caller could not know entries added since the episode began
             known = np.isin(np.arange(len(costs)), self.worlds[r.world].map_to(self.world))
             filled = np.where(np.isnan(filled) & ~known, _guessed(self.world.skeleton, filled, self.terms), filled)
             lacking &= known
@@ -216,11 +216,11 @@ class AgentState:
             i = int(np.argmax(lacking))
             given = "nothing" if missing == "error" else "nothing, now or before"
             where = f"loss at {self.world.skeleton.where_transition(i)}"
-            raise InputError(where, given, "a cost; missing= says what to do without one")
+            raise InputError(where, given, "a cost; missing= sets a rule for missing costs")
         return filled
 
     def tell(self, r: Running, costs: FloatArray) -> None:
-        """The whole loss of an episode, over the transitions of the world as it is now."""
+        """Take the whole loss of an episode, over the transitions of the current world."""
         filled = self.fill(r, costs)
         self.last = np.where(np.isnan(costs), self.last, costs)
         self.counts["clipped"] += self.terms.units.outsiders(costs)
@@ -242,7 +242,7 @@ class AgentState:
         self._settle(r)
 
     def drop(self, r: Running) -> None:
-        """The loss of an episode will never come."""
+        """Give up the loss of an episode."""
         assert r.handle is not None
         self.learner.drop(r.handle)
         r.handle = None
@@ -250,7 +250,7 @@ class AgentState:
         self._settle(r)
 
     def overdue(self) -> list[Running]:
-        """The episodes whose patience ends when the next one begins."""
+        """The episodes that ``patience`` ends when the next one begins."""
         if self.terms.patience is None:
             return []
         limit = self.next - self.terms.patience
@@ -262,7 +262,7 @@ class AgentState:
         return found
 
     def observe(self, transitions: Iterable[int]) -> int:
-        """An episode that somebody else decided: it is counted, and that is all."""
+        """Count an episode that somebody else decided."""
         taken = np.array(list(transitions), np.int64)
         if taken.size:
             self.learner.count(taken)
@@ -272,10 +272,10 @@ class AgentState:
         return number
 
     def extend(self, world: World, past: Iterable[tuple[int, FloatArray]]) -> None:
-        """The world has changed; counts, costs and open episodes carry over by name.
+        """Change the world; counts, costs and open episodes carry over by name.
 
-        A new learner begins with the counts of the old one.  With full information it is told the ``past`` again, the
-        last losses with the number of their worlds, so that it does not begin from nothing.
+        A new learner starts with the counts of the old one.  With full information it learns the ``past`` again, the
+        last losses with the numbers of their worlds, so that it does not start from scratch.
         """
         before, seen = self.world, self.seen
         moved = before.map_to(world)
@@ -299,7 +299,7 @@ class AgentState:
                 r.handle = self.learner.begin()
 
     def replay(self, event: Event, r: Running | None, past: Iterable[tuple[int, FloatArray]] = ()) -> None:
-        """An event from the log, of the episode ``r``."""
+        """Apply an event of the log to the episode ``r``."""
         body = event.body
         if event.kind == "begun":
             self.begin()
@@ -322,10 +322,10 @@ class AgentState:
         elif event.kind == "dropped":
             self.drop(r)
         else:
-            raise InputError("event", f"of kind {event.kind!r}", "one that this version knows")
+            raise InputError("event", f"unknown kind {event.kind!r}", "a kind that this version knows")
 
     def recall(self, events: list[Event]) -> Running | None:
-        """An episode that was forgotten, from its events; None where there is none, or an observed one."""
+        """Rebuild an episode from its events; None if there are none, or if it was observed."""
         if not events or events[0].kind != "begun":
             return None
         begun = events[0]
@@ -349,7 +349,7 @@ class AgentState:
         return r
 
     def _settle(self, r: Running) -> None:
-        """Learn what a bandit learner waits for, and forget an episode of which nothing is to come."""
+        """Learn a bandit episode once it is complete, and forget an episode that needs nothing more."""
         if self.bandit and r.ended and r.handle is not None:
             if not r.transitions:
                 self.drop(r)
@@ -372,7 +372,7 @@ class AgentState:
         r.handle = None
 
     def _learn_groups(self, r: Running) -> None:
-        """Learn the losses of the groups that the path has seen, if they have been told; in part they are no use."""
+        """Learn the losses of the groups that the path saw, once all of them have been told."""
         if r.told is None or r.handle is None:
             return
         try:
@@ -388,32 +388,32 @@ class AgentState:
         r.handle = None
 
     def _needed(self, r: Running) -> NDArray[np.bool_]:
-        """The entries without which a whole loss cannot be learned."""
+        """The entries that a whole loss must have."""
         if (groups := self.groups) is None:
             return np.ones(self.world.skeleton.num_transitions, np.bool_)
         return np.isin(groups, groups[r.transitions] if r.ended else [])
 
     def _pay_told(self, r: Running, step: int) -> None:
-        """Enter what a step cost by the whole loss, unless its own cost was told."""
+        """Count the cost of a step by the whole loss, unless its own cost was reported."""
         if step not in r.paid and (cost := self._told_cost(r, step)) is not None:
             r.paid[step] = cost
             self.paid += cost
 
     def _told_cost(self, r: Running, step: int) -> float | None:
-        """What a step cost by the whole loss, where that has it."""
+        """The cost of a step by the whole loss; None if missing."""
         assert r.told is not None
         place = int(self.worlds[r.world].map_to(self.worlds[r.told_in])[r.transitions[step]])
         return None if place < 0 or np.isnan(r.told[place]) else float(r.told[place])
 
     def _now(self, world: int, transitions: list[int]) -> NDArray[np.int64]:
-        """Transitions of a world as those of the world as it is now; -1 where it has none."""
+        """Map transitions of a world to the current world; -1 if missing there."""
         taken = np.array(transitions, np.int64)
         return taken if world == self.world.number else self.worlds[world].map_to(self.world)[taken]
 
     # Snapshots.
 
     def dump(self) -> bytes:
-        """Everything, as an archive; the same state gives the same bytes."""
+        """Write the state as an archive; equal states give equal bytes."""
         about = {
             "kind": KIND, "version": VERSION, "terms": self.terms.described(), "next": self.next,
             "policy_version": self.version, "counts": self.counts, "paid": self.paid,
@@ -460,14 +460,14 @@ def _described(r: Running) -> dict[str, Any]:
 
 
 def _carried(values: NDArray[Any], moved: NDArray[np.int64], size: int, empty: float = 0) -> NDArray[Any]:
-    """Values over the transitions of an old world as values over those of a new one."""
+    """Map values over the transitions of an old world to a new one."""
     out = np.full(size, empty, values.dtype)
     out[moved[moved >= 0]] = values[moved >= 0]
     return out
 
 
 def _guessed(sk: Skeleton, costs: FloatArray, terms: Terms) -> FloatArray:
-    """Old costs in a new world: what they lack is as ``missing`` says, else the least of its layer, to be tried."""
+    """Old costs in a new world; a missing entry is ``missing`` or the minimum of its layer, so that it is tried."""
     if not isinstance(terms.missing, str):
         return np.where(np.isnan(costs), terms.missing, costs)
     out = costs.copy()

@@ -5,24 +5,24 @@ Episode s followed b_s, whose probabilities are in the log, along x_0, a_0, c_0,
     rho_k = product over j <= k of pi(a_j|x_j) / b_s(a_j|x_j),      rho_{-1} = 1.
 
 "importance" (per-decision importance sampling; Precup, Sutton & Singh 2000):     X_s = sum_k rho_k c_k
-"doubly robust" (Jiang & Li 2016), for any Q and V(x) = sum_a pi(a|x) Q(x, a) that were made before the episode:
+"doubly robust" (Jiang & Li 2016), for any Q and V(x) = sum_a pi(a|x) Q(x, a) computed before the episode:
 
     X_s = V(x_0) + sum_k rho_k (c_k + V(x_{k+1}) - Q(x_k, a_k)),      V(x_L) = 0.
 
 Both are unbiased for what pi would have paid in episode s: E[rho_k (c_k + V(x_{k+1}) - Q(x_k, a_k))] is the expected
-difference of two values under pi, and these telescope.  Q comes from the episodes before, and is made anew when their
-number has doubled.  The mean over episodes is then a mean of martingale differences around what is estimated.
+difference of two values under pi, and these telescope.  Q comes from earlier episodes, and is computed again when their
+number has doubled.  So the error of the mean over episodes is a mean of martingale differences.
 
-"self-normalised" divides the weights of each step by their mean.  It is biased, by an amount of order 1/n, and varies
-less where weights differ much.
+"self-normalised" divides the weights of each step by their mean.  It has a bias of order 1/n, and varies less if the
+weights differ much.
 
 Intervals are mean +- z s / sqrt(n), with s^2 the variance of X_s over episodes (for the self-normalised estimate, of
-its linearisation).  They hold as n grows.  Losses that change from episode to episode make s larger, so the interval
+its linearisation). They hold asymptotically. Losses that change from episode to episode make s larger, so the interval
 is then too wide rather than too narrow.
 
-Missing weight.  E[rho_k] = 1.  Where the agent all but stopped taking an action, weights are enormous or, as a rule,
-absent, and the variance says nothing of that.  So what the weights of step k lack, max(0, 1 - mean of rho_k), widens
-the interval by as much as it could bring: 1 for a cost, L - k for a difference of values.
+Missing weight.  E[rho_k] = 1.  If the agent almost never takes an action, its weights are enormous but usually absent
+from the log, and the variance does not show that.  So the missing weight of step k, max(0, 1 - mean of rho_k), widens
+the interval by the most it could contribute: times 1 for a cost, times L - k for a difference of values.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,8 @@ def weighted_estimates(
 ) -> tuple[dict[str, Bounds], float]:
     """The three estimates by name, as sums of losses per episode, and the mean weight of a whole path."""
     pairs, costs = np.array([path.pairs for path in paths]), np.array([path.losses for path in paths])
-    rho = np.cumprod(policy[pairs] / np.array([path.chances for path in paths]), axis=1)
+    taken = np.where(pairs >= 0, policy[pairs], 0.0)  # a policy does not take what was removed
+    rho = np.cumprod(taken / np.array([path.chances for path in paths]), axis=1)
     z = NormalDist().inv_cdf(1.0 - delta / 2.0)
     missing = np.maximum(0.0, 1.0 - rho.mean(axis=0))
     most = float(missing.sum())
@@ -65,30 +66,31 @@ def doubly_robust(
     seen, total = np.zeros(sk.num_transitions, np.int64), np.zeros(sk.num_transitions)
     values, found = Values(np.zeros(sk.num_states), np.zeros(sk.num_pairs)), np.empty(len(paths))
     for s, path in enumerate(paths):
-        if s & (s - 1) == 0 and s:  # 1, 2, 4, 8, ... episodes are behind
+        if s & (s - 1) == 0 and s:  # after 1, 2, 4, 8, ... episodes
             values = _fitted(sk, seen, total, policy)
         after = values.state[sk.successor[path.transitions]]
         found[s] = values.state[0] + rho[s] @ (costs[s] + after - values.pair[path.pairs])
-        np.add.at(seen, path.transitions, 1)
-        np.add.at(total, path.transitions, costs[s])
+        there = path.transitions >= 0
+        np.add.at(seen, path.transitions[there], 1)
+        np.add.at(total, path.transitions[there], costs[s][there])
     return found
 
 
 def _fitted(sk: Skeleton, seen: Ints, total: FloatArray, policy: FloatArray) -> Values:
-    """V and Q of the policy in the estimated world, with mean losses; the mean of all where none was seen."""
+    """V and Q of the policy in the estimated world with mean losses; unseen pairs get the mean of all."""
     means = np.where(seen > 0, total / np.maximum(1, seen), total.sum() / max(1, seen.sum()))
     return policy_values(estimated(sk, seen), policy, means)
 
 
 def _around(values: FloatArray, z: float, below: float, above: float) -> Bounds:
-    """The mean, and its interval with what missing weight adds below and above."""
+    """The mean, and its interval widened below and above by the missing weight."""
     mean, n = float(values.mean()), len(values)
     half = z * float(values.std(ddof=1)) / sqrt(n) if n > 1 else np.inf
     return mean, mean - half - below, mean + half + above
 
 
 def _normalised(rho: FloatArray, costs: FloatArray, z: float, missing: float) -> Bounds:
-    """Nothing is known of a step all of whose paths have weight 0."""
+    """The self-normalised estimate; a step whose paths all have weight 0 is unknown."""
     mean = rho.mean(axis=0)
     if not (mean > 0.0).all():
         return np.nan, -np.inf, np.inf

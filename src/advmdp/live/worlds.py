@@ -1,8 +1,8 @@
-"""The worlds of an agent: the one that it was opened with, and one more for each extension.
+"""The worlds of an agent: its first one, and one more for each extension.
 
-A world is a skeleton with names.  An extension adds steps, which may bring states, actions or successors, and removes
-actions; states that can then no longer be reached go too.  What is known carries over by name: transition i of an old
-world is the one with the same (state, action, next state) in the new one.
+A world is a skeleton with names. An extension adds steps, with new states, actions or successors, and removes actions
+and the states that become unreachable. Knowledge carries over by name: transition i of an old world is the one with the
+same (state, action, next state) in the new one.
 """
 
 from collections.abc import Iterable
@@ -25,16 +25,16 @@ Step = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A skeleton, its place among the worlds of an agent, and the pairs that were removed from its states."""
+    """A skeleton, its number among the worlds of an agent, and the pairs removed from its states."""
 
     number: int
     skeleton: Skeleton
     removed: tuple[tuple[str, str], ...] = ()
     maps: "dict[int, NDArray[np.int64]]" = field(default_factory=dict)
-    """By the number of a later world, where the transitions of this one are in it."""
+    """By the number of a later world, the places of this world's transitions in it."""
 
     def stream(self, seed: int) -> Key:
-        """The random stream from which actions are drawn in this world."""
+        """The random stream for actions in this world."""
         return stream_key(seed, "agent", str(self.number))
 
     @cached_property
@@ -52,6 +52,11 @@ class World:
         return {step: i for i, step in enumerate(self.steps)}
 
     @cached_property
+    def pairs(self) -> set[tuple[Label, Label]]:
+        """All (state, action)."""
+        return {step[:2] for step in self.steps}
+
+    @cached_property
     def successors(self) -> list[dict[int, int]]:
         """By pair, the number of the transition to each successor."""
         sk = self.skeleton
@@ -65,7 +70,7 @@ class World:
         return found
 
     def map_to(self, other: "World") -> NDArray[np.int64]:
-        """Where the transitions of this world are in another; -1 for those that it does not have."""
+        """The places of this world's transitions in another world; -1 for missing ones."""
         if other.number == self.number:
             return np.arange(self.skeleton.num_transitions)
         if other.number not in self.maps:
@@ -73,10 +78,10 @@ class World:
         return self.maps[other.number]
 
     def extended(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> "World":
-        """The world with these steps more, and without these pairs (state, action)."""
+        """The world with these steps added and these pairs (state, action) removed."""
         sk = self.skeleton
         if sk.state_names is None or sk.action_names is None:
-            raise InputError("extend", "a world without names", "one with names, as Skeleton.from_steps makes it")
+            raise InputError("extend", "a world without names", "a world with names, such as from Skeleton.from_steps")
         gone = dict.fromkeys((str(state), str(action)) for state, action in remove)
         for state, action in gone:
             sk.pair(state, action)
@@ -87,7 +92,7 @@ class World:
         reached = _reachable(start, every)
         alive = [step for step in every if step[0] in reached]
         if lost := [step for step in added if step[0] not in reached]:
-            raise ModelError("one start, one end", "extend", f"state {lost[0][0]!r} cannot be reached", "a way to it")
+            raise ModelError("one start, one end", "extend", f"state {lost[0][0]!r} cannot be reached", "a path to it")
         again = {step[:2] for step in added}
         removed = [pair for pair in (*self.removed, *gone) if pair not in again]
         return World(self.number + 1, Skeleton.from_steps(alive), tuple(dict.fromkeys(removed)))

@@ -1,1 +1,1 @@
-"""Loop-free episodic MDPs: skeletons, dynamics, policies, occupancy measures, and tables of steps to make them from."""
+"""Loop-free episodic MDPs: skeletons, dynamics, policies, occupancy measures, and the tables they are built from."""

@@ -1,4 +1,4 @@
-"""Policies and losses by name: dictionaries to the vectors that everything computes with, and back.
+"""Policies and losses by name: from dictionaries to vectors and back.
 
     policy   {state: {action: probability}}        an action left out has probability 0
              {state: action}                       the action is certain; a state with one action may be left out
@@ -21,17 +21,17 @@ from advmdp.model.skeleton import Skeleton
 
 Label = str | int
 ByName = ArrayLike | Mapping[Any, Any]
-"""A vector, or a dictionary that stands for one."""
+"""A vector, or a dictionary by name."""
 
 
 def policy_from_names(sk: Skeleton, policy: Mapping[Any, Any]) -> FloatArray:
-    """The vector over pairs of a policy by name; its rows are not yet checked to sum to one."""
+    """Turn a policy by name into a vector over pairs; the caller checks that its rows sum to one."""
     vector, said = np.zeros(sk.num_pairs), np.diff(sk.pair_ptr) == 1
     vector[sk.pair_ptr[:-1][said]] = 1.0
     for state, row in policy.items():
         x = sk.state(state)
         if x == sk.num_states - 1:
-            raise InputError(f"policy at {sk.where_state(x)}", f"{row!r}", "nothing: the episode is over there")
+            raise InputError(f"policy at {sk.where_state(x)}", f"{row!r}", "nothing: the episode ends there")
         shares = row if isinstance(row, Mapping) else {row: 1.0}
         vector[sk.pair_ptr[x] : sk.pair_ptr[x + 1]] = 0.0
         said[x] = True
@@ -52,7 +52,7 @@ def policy_by_name(sk: Skeleton, policy: ArrayLike) -> dict[Label, dict[Label, f
     Parameters
     ----------
     sk
-        The skeleton. Where it has no names, numbers stand in their place.
+        The skeleton. Without names, numbers replace them.
     policy
         A vector over pairs.
 
@@ -78,7 +78,7 @@ def policy_by_name(sk: Skeleton, policy: ArrayLike) -> dict[Label, dict[Label, f
 
 
 def loss_from_names(sk: Skeleton, loss: Mapping[Any, Any]) -> FloatArray:
-    """The vector over transitions of a loss by name, with NaN for what is missing."""
+    """Turn a loss by name into a vector over transitions, with NaN for missing entries."""
     vector = np.full(sk.num_transitions, nan)
     for key, cost in sorted(loss.items(), key=lambda item: len(item[0]) if isinstance(item[0], tuple) else 0):
         if not isinstance(key, tuple) or len(key) not in (2, 3):
@@ -94,14 +94,14 @@ def loss_from_names(sk: Skeleton, loss: Mapping[Any, Any]) -> FloatArray:
 
 
 def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
-    """Turn a loss by name into an array over transitions; an array is taken as it is.
+    """Turn a loss by name into an array over transitions.
 
     Parameters
     ----------
     sk
-        The skeleton that has the names.
+        The skeleton with the names.
     loss
-        {(state, action): cost}, {(state, action, next state): cost}, or both; an array is returned as it is.
+        {(state, action): cost}, {(state, action, next state): cost}, or both; an array is returned unchanged.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
 
 
 def path_losses(sk: Skeleton, loss: ByName, path: NDArray[np.int64]) -> FloatArray:
-    """The losses along a path, from a dictionary by name or as an array with one for each step."""
+    """The losses along a path, from a dictionary by name or an array with one for each step."""
     return loss_from_names(sk, loss)[path] if isinstance(loss, Mapping) else floats(loss, "loss")
 
 
@@ -140,7 +140,7 @@ def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Labe
     Parameters
     ----------
     sk
-        The skeleton. Where it has no names, numbers stand in their place.
+        The skeleton. Without names, numbers replace them.
     loss
         A vector over transitions.
 
@@ -166,7 +166,7 @@ def loss_by_name(sk: Skeleton, loss: ArrayLike) -> dict[tuple[Label, Label, Labe
 
 
 def state_name(sk: Skeleton, x: int) -> Label:
-    """The name of a state, or its number where states have no names."""
+    """The name of a state, or its number if states have no names."""
     return x if sk.state_names is None else sk.state_names[x]
 
 

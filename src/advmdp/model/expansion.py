@@ -1,9 +1,9 @@
-"""Time expansion: any finite-horizon or cyclic MDP as a loop-free one, with nothing lost.
+"""Time expansion: any finite-horizon or cyclic MDP as an equivalent loop-free one.
 
-Section 2 of the paper calls its layers "not necessary": a state s of an MDP with loops, played for H steps, becomes
-the states (h, s) for every step h at which it can be reached, and a stationary policy of the result is a policy of the
-original that may depend on the step.  Layer h holds the states reachable after exactly h steps; after step H an end
-state closes the episode.  Where an initial distribution is spread over several states, a start precedes them.
+Section 2 of the paper calls its layers "not necessary". A state s of an MDP with loops, played for H steps, becomes the
+states (h, s), one for every step h at which it can be reached. A stationary policy of the result is a policy of the
+original that may depend on the step. Layer h holds the states reachable after exactly h steps; after step H an end
+state closes the episode. If the initial distribution covers several states, a start precedes them.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import Table, check_dense, check_sparse, distribution
 
 NOWHERE = -1
-"""Stands for 'no state (or action) of the original': the added start and end, and waiting in a terminal state."""
+"""Marks added parts, which have no counterpart in the original: the start, the end, and waiting when terminal."""
 
 
 class Rows(NamedTuple):
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A loop-free MDP made by :func:`time_expand`, and what its parts were in the original.
+    """A loop-free MDP made by :func:`time_expand`, and how its parts map to the original.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Expansion:
     original
         The number of steps H, states S and actions A of the original.
     state
-        For each state, the original state; -1 for a start or an end that was added.
+        For each state, the original state; -1 for an added start or end.
     pair_step
-        For each pair, the step at which it is played, 0 to H - 1; -1 for what was added.
+        For each pair, the step at which it is played, 0 to H - 1; -1 for added pairs.
     pair_action
-        For each pair, the original action; -1 for what was added.
+        For each pair, the original action; -1 for added pairs.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Expansion:
         Returns
         -------
         numpy.ndarray
-            (num_transitions,), or (num_transitions, d); 0 for what was added.
+            (num_transitions,), or (num_transitions, d); 0 for added transitions.
         """
         sk = self.mdp.skeleton
         _, S, A = self.original
@@ -110,7 +110,7 @@ class Expansion:
         Returns
         -------
         numpy.ndarray
-            (num_pairs,); 1 for what was added.
+            (num_pairs,); 1 for added pairs.
         """
         table = self._over_steps(policy, "policy", self.original[1:], several=False)
         state = self.state[self.mdp.skeleton.state_of_pair]
@@ -121,7 +121,7 @@ class Expansion:
         return out
 
     def _over_steps(self, values: ArrayLike, name: str, shape: tuple[int, ...], several: bool) -> FloatArray:
-        """``values`` with a first axis for the step, of length 1 where they do not depend on it."""
+        """``values`` with a first axis for the step, of length 1 if they do not depend on it."""
         table = floats(values, name)
         stepwise = (self.original[0], *shape)
         if table.shape not in (shape, stepwise) and not (several and table.shape[:-1] in (shape, stepwise)):
@@ -154,12 +154,12 @@ def time_expand(
     state_names
         Names of the original states; a state then becomes ``name@h``.
     action_names
-        Names of the original actions. What was added, such as waiting in a terminal state, is called ``wait``.
+        Names of the original actions. Added actions, such as waiting in a terminal state, are called ``wait``.
 
     Returns
     -------
     Expansion
-        The MDP, and what each of its parts was in the original.
+        The MDP, and how its parts map to the original.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def _expansion(
     names: Sequence[str] | None,
     action_names: Sequence[str] | None,
 ) -> Expansion:
-    """Close both ends of the table, and keep the books on what was added."""
+    """Add a start and an end to the table, and record what was added."""
     nothing = np.array([NOWHERE])
     labels = [f"{names[s]}@{h}" for h, level in enumerate(levels) for s in level] if names is not None else None
     if len(levels[0]) > 1:
@@ -228,7 +228,7 @@ def _expansion(
 
 
 def _steps(transition: ArrayLike | Sequence[Any], count: int) -> tuple[int, int, list[Rows]]:
-    """The numbers of states and actions, and the rows of each step, whatever form they came in."""
+    """The numbers of states and actions, and the rows of each step, from any accepted form."""
     if isinstance(transition, list | tuple) and transition and all(hasattr(p, "tocoo") for p in transition):
         parts = [_clean(p) for p in transition]
         num_states = int(parts[0].shape[0])
@@ -249,7 +249,7 @@ def _steps(transition: ArrayLike | Sequence[Any], count: int) -> tuple[int, int,
 
 
 def _clean(matrix: Any) -> Any:
-    """A copy in coordinates with duplicates added up, as SciPy means them, and without stored zeros: no transitions."""
+    """A copy in coordinate form, with duplicates summed, as SciPy defines, and stored zeros removed."""
     rows = matrix.tocsr(copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -264,7 +264,7 @@ def _possible(step: FloatArray, name: str) -> Rows:
 
 
 def _leaving(rows: Rows, states: NDArray[np.int64], num_states: int) -> Rows:
-    """The rows from ``states``, sorted, with a row that waits for each of them that has none."""
+    """The rows from ``states``, sorted, with a waiting row for each state that has none."""
     here = np.zeros(num_states, bool)
     here[states] = True
     kept = rows.take(here[rows.state])

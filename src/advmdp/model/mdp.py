@@ -1,7 +1,7 @@
 """The world: a skeleton with its transition function P, and the trajectories drawn from it.
 
 M = (X, A, P) of Section 2, without the losses, which belong to the adversary (:mod:`advmdp.losses`).  P is a vector
-over transitions whose share for each pair (x, a) is the distribution P(.|x, a).  A trajectory
+over transitions; its part for each pair (x, a) is the distribution P(.|x, a).  A trajectory
 U = (x_0, a_0, x_1, ..., a_{L-1}, x_L) is drawn as Algorithm 1 does: a_k ~ pi(.|x_k), x_{k+1} ~ P(.|x_k, a_k).
 """
 
@@ -84,7 +84,7 @@ class Trajectory:
 
     @classmethod
     def from_names(cls, sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> "Trajectory":
-        """Make the trajectory through these states by these actions.
+        """Make a trajectory from its states and actions.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Trajectory:
 
 
 def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> Trajectory:
-    """The way from the start through these states, which may stop before the end."""
+    """The path from the start through these states; it may stop before the end."""
     if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
         raise InputError(
             "trajectory", f"states {states!r}, actions {actions!r}", "a list of states, one more than actions"
@@ -137,7 +137,7 @@ def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence
 class MDP:
     """A skeleton with its transition probabilities.
 
-    It is what the world knows. Learners see it only if their algorithm assumes known dynamics.
+    Learners see it only if their algorithm assumes known dynamics.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class MDP:
         """
         table = Table.of(layers, state, action, successor, probability)
         if (start := _initial(initial, table.sizes[0])) is not None:
-            # Checked now, while places have the numbers they were given.
+            # Check now, before an added start shifts the numbers, so that errors name states as given.
             check_sparse(table.state, table.action, table.successor, table.probability, "state {}, action {}")
             table = table.with_start(start)
         pointers, transition = table.with_end().compress()
@@ -375,7 +375,7 @@ class MDP:
         policy
             Probabilities of actions, one for each pair.
         rng
-            The generator; 2 L uniform numbers are taken from it.
+            The generator; it supplies 2 L uniform numbers.
 
         Returns
         -------
@@ -386,7 +386,7 @@ class MDP:
         return self.sample_from(policy_vector(self.skeleton, policy), rng.random(2 * self.skeleton.num_steps))
 
     def sample_from(self, policy: FloatArray, uniforms: FloatArray) -> Trajectory:
-        """Make the episode that given uniform numbers determine.
+        """Draw one episode with given uniform numbers.
 
         Parameters
         ----------
@@ -412,7 +412,7 @@ class MDP:
         return out
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies are made by the constructor, so that they are checked and read-only too."""
+        """Rebuild copies by the constructor, so that they are checked and read-only too."""
         return MDP, (self.skeleton, self.transition)
 
     def __eq__(self, other: object) -> bool:
@@ -432,7 +432,7 @@ class MDP:
 
 
 def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:
-    """The distribution over a first layer of several states; None where it has one state and needs none."""
+    """The distribution over a first layer of several states; None if it has one state."""
     if initial is None:
         if states > 1:
             raise InputError("initial", f"nothing, but the first layer has {states} states", "their distribution")
@@ -442,7 +442,7 @@ def _initial(initial: ArrayLike | None, states: int) -> FloatArray | None:
 
 
 def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
-    """A copy of ``rows`` with each pair's share checked to be a distribution and freed of rounding."""
+    """A copy of ``rows`` in which each pair's part is checked to be a distribution and normalised."""
     if (bad := ~(rows >= 0.0)).any():
         i = int(np.argmax(bad))
         raise no_probability(sk.where_transition(i), rows[i])
@@ -450,14 +450,14 @@ def _normalised(sk: Skeleton, rows: FloatArray) -> FloatArray:
     if (bad := ~(np.abs(totals - 1.0) <= TOLERANCE)).any():
         p = int(np.argmax(bad))
         raise no_distribution(sk.where_pair(p), totals[p])
-    # What the sum itself may err by is left alone, so that an MDP made of an MDP's rows is the same to the bit.
+    # Deviations within the rounding of the sum stay, so that an MDP rebuilt from its rows is the same bit for bit.
     slack = np.finfo(float).eps * (np.diff(sk.transition_ptr) + 2)
     totals[np.abs(totals - 1.0) <= slack] = 1.0
-    return rows / sk.over_transitions(totals) + 0.0  # no -0.0, which would be equal and hash otherwise
+    return rows / sk.over_transitions(totals) + 0.0  # no -0.0, which is equal to 0.0 but hashes differently
 
 
 def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: np.random.Generator) -> Skeleton:
-    """Each pair's successors: one drawn from each of ``branching`` equal stretches of the next layer."""
+    """Draw each pair's successors: one from each of ``branching`` equal ranges of the next layer."""
     table_rows: list[list[NDArray[np.int64]]] = []
     offset = 0
     for size, following in pairwise(sizes):
@@ -472,7 +472,7 @@ def _branching_skeleton(sizes: list[int], actions: int, branching: int, world: n
 
 
 def _dirichlet(sk: Skeleton, concentration: float, world: np.random.Generator) -> FloatArray:
-    """Rows from the symmetric Dirichlet distribution: normalised gamma draws, taken in logarithms.
+    """Draw rows from the symmetric Dirichlet distribution: normalised gamma draws, in logarithms.
 
     G of shape c is distributed as G' U^(1/c) with G' of shape c + 1; for small c only its logarithm fits a float64.
     """

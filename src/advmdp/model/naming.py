@@ -1,8 +1,8 @@
-"""From named steps to layers: what an engineer has on paper, as a table of numbered states.
+"""From named steps to layers: turns a list of steps into a table of numbered states.
 
-A step is a row (state, action, next state, probability), or one without the probability, with any hashable labels.  The
-layer of a state is the number of steps from the start, which must be the same on every way; all ways must end after
-equally many steps.
+A step is a row (state, action, next state, probability), or a row without the probability, with any hashable labels.
+The layer of a state is its number of steps from the start, which must be the same on every path.  All paths must have
+the same length.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -23,7 +23,7 @@ def layered(
 ) -> tuple[Table, tuple[str, ...], tuple[str, ...]]:
     """The table of the steps with a single start and end, and the names of its states and of its pairs' actions.
 
-    Rows without ``probabilities`` count as certain; whoever takes only the structure does not see it.
+    Without ``probabilities``, every row gets probability 1; callers then use only the structure.
     """
     following = _read(steps, FIELDS if probabilities else FIELDS[:3])
     layers = _layers(following, _first(following, initial))
@@ -65,20 +65,20 @@ def _read(steps: Iterable[Any], fields: tuple[str, ...]) -> Following:
 
 
 def _unused(name: str, taken: set[Hashable]) -> str:
-    """A name for an added state that no other state has."""
+    """A name for an added state that no other state has yet."""
     while name in taken:
         name = f"({name})"
     return name
 
 
 def _first(following: Following, initial: Mapping[Hashable, float] | None) -> list[Hashable]:
-    """The states of the first layer: the one that no step leads to, or those that ``initial`` gives weight."""
+    """The states of the first layer: the one that no step leads to, or those with weight in ``initial``."""
     if initial is not None:
         weights = floats(list(initial.values()), "initial") if isinstance(initial, Mapping) else np.array(np.nan)
         if not (weights >= 0.0).all() or not abs(weights.sum() - 1.0) <= TOLERANCE:
             raise ModelError("rows sum to one", "initial", f"{initial}", "a dictionary from states to a distribution")
         if unknown := [state for state in initial if state not in following]:
-            raise InputError("initial", f"state {unknown[0]!r}, from which no step leads", "states with steps")
+            raise InputError("initial", f"state {unknown[0]!r}, which has no steps", "states with steps")
         return [state for state, weight in initial.items() if weight != 0.0]
     reached = {x for actions in following.values() for outcomes in actions.values() for x in outcomes}
     first = [state for state in following if state not in reached]
@@ -98,12 +98,14 @@ def _layers(following: Following, first: list[Hashable]) -> list[list[Hashable]]
         for state in layers[-1]:
             if state not in following:
                 given = f"state {state!r} has no step, but others of its layer go on"
-                raise ModelError("no dead ends", f"layer {len(layers) - 1}", given, "all ways to be equally long")
+                raise ModelError("no dead ends", f"layer {len(layers) - 1}", given, "paths of equal length")
             found |= {x: None for outcomes in following[state].values() for x in outcomes}
         for state in found:
             if layer_of.setdefault(state, len(layers)) != len(layers):
                 given = f"state {state!r} is reached after {layer_of[state]} and after {len(layers)} steps"
-                raise ModelError("successors in the next layer", "steps", given, "one distance (see time_expand)")
+                raise ModelError(
+                    "successors in the next layer", "steps", given, "one distance (see advmdp.time_expand)"
+                )
         layers.append(list(found))
     if lost := [state for state in following if state not in layer_of]:
         raise ModelError("one start, one end", "steps", f"state {lost[0]!r} cannot be reached", "only reachable states")

@@ -7,10 +7,10 @@ Section 3 of the paper.  For a policy pi and a transition function P,
 Such a q satisfies, for every layer k and every inner state x,
 
     sum over layer k of q(x, a, x') = 1                                                                    (1)
-    sum_{a, x'} q(x, a, x') = sum_{x', a} q(x', a, x)          (what leaves x is what enters it)           (2)
+    sum_{a, x'} q(x, a, x') = sum_{x', a} q(x', a, x)          (outflow of x = inflow of x)                (2)
 
 and induces P^q(x'|x, a) = q(x, a, x') / q(x, a) and pi^q(a|x) = q(x, a) / q(x).  The expected loss of step k is the
-sum of q times the loss over layer k; the total expected loss is <q, l>.  Values go backwards:
+sum of q times the loss over layer k; the total expected loss is <q, l>.  Backward induction gives the values:
 
     Q(x, a) = sum_{x'} P(x'|x, a) (l(x, a, x') + V(x')),   V(x) = sum_a pi(a|x) Q(x, a)  or  min_a Q(x, a),   V(x_L) = 0
 
@@ -311,7 +311,7 @@ def best_response(mdp: MDP, loss: ByName) -> tuple[FloatArray, float]:
     Returns
     -------
     policy : numpy.ndarray
-        A deterministic policy of least total expected loss. Ties go to the first action.
+        A deterministic policy with the least total expected loss. Ties go to the first action.
     value : float
         Its total expected loss.
 
@@ -355,7 +355,7 @@ def _writable(out: FloatArray, size: int) -> FloatArray:
 
 
 def _shares(weights: FloatArray, ptr: Pointers) -> FloatArray:
-    """Each group of ``weights`` (group g is ptr[g] .. ptr[g + 1]) divided by its sum; uniform where that is zero."""
+    """Divide each group of ``weights`` (group g is ptr[g] .. ptr[g + 1]) by its sum; uniform if that is zero."""
     sizes = np.diff(ptr)
     totals = np.add.reduceat(weights, ptr[:-1])
     empty = totals == 0.0

@@ -8,12 +8,12 @@ from advmdp.core.arrays import FloatArray
 from advmdp.model.skeleton import Skeleton
 
 MOST_STATES, MOST_LINES, WIDEST = 60, 400, 16
-"""Larger skeletons are not drawn: no one could read the picture."""
+"""Larger skeletons are not drawn: the picture would be unreadable."""
 ACROSS, DOWN, RADIUS = 48.0, 20.0, 4.0
 
 
 def layers_svg(sk: Skeleton, transition: FloatArray | None = None) -> str:
-    """The picture, or nothing for a skeleton that is too large; with probabilities, likely steps are darker."""
+    """The picture; empty if the skeleton is too large. With probabilities, likely steps are darker."""
     joined = _lines(sk, transition)
     if sk.num_states > MOST_STATES or sk.num_steps > WIDEST or len(joined) > MOST_LINES:
         return ""
@@ -36,7 +36,7 @@ def layers_svg(sk: Skeleton, transition: FloatArray | None = None) -> str:
 
 
 def _lines(sk: Skeleton, transition: FloatArray | None) -> dict[tuple[int, int], float]:
-    """How dark the line between two states is: as the likeliest action would have it."""
+    """The darkness of the line between two states: the largest probability over the actions."""
     state = sk.over_transitions(sk.state_of_pair)
     shades: dict[tuple[int, int], float] = {}
     for i in range(min(sk.num_transitions, 10 * MOST_LINES)):

@@ -1,8 +1,8 @@
-"""Policies: pi(a|x) as a flat vector over pairs (x, a), the actions of a state lying side by side.
+"""Policies: pi(a|x) as a flat vector over pairs (x, a), with the actions of a state side by side.
 
 Section 2 of the paper calls these stationary stochastic policies.  Since the layers count the steps, a stationary
-policy of the layered MDP is one that may depend on time in the problem it came from.  A policy may also be
-given as a dictionary by name (:mod:`advmdp.model.by_name`).
+policy of the layered MDP may depend on time in the original problem.  A policy may also be a dictionary by name
+(:mod:`advmdp.model.by_name`).
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
     sk
         The skeleton.
     action
-        For every state but the last, the number of its action, counted within the state.
+        For every state but the last, the number of its action within the state.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
     Raises
     ------
     InputError
-        If a state does not have the action given.
+        If a state does not have the given action.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def deterministic_policy(sk: Skeleton, action: ArrayLike) -> FloatArray:
 
 
 def policy_vector(sk: Skeleton, policy: ByName) -> FloatArray:
-    """``policy`` as a vector over pairs.  The kernels check its values as they pass over them."""
+    """``policy`` as a vector over pairs.  The kernels check its values."""
     if isinstance(policy, Mapping):
         return policy_from_names(sk, policy)
     return exact_floats(policy, "policy", (sk.num_pairs,))
@@ -124,7 +124,7 @@ def checked_policy(sk: Skeleton, policy: ByName) -> FloatArray:
 
 
 def broken_policy(sk: Skeleton, policy: FloatArray, x: int) -> ModelError:
-    """The error for a policy whose row at state x is no distribution."""
+    """The error for a policy whose row at state x is not a distribution."""
     row = policy[sk.pair_ptr[x] : sk.pair_ptr[x + 1]]
     given = f"{np.array2string(row, threshold=6, precision=6)}, which sums to {row.sum():.12g}"
-    return ModelError("a policy is a distribution", sk.where_state(x), given, "numbers of 0 or more that sum to 1")
+    return ModelError("a policy is a distribution", sk.where_state(x), given, "nonnegative numbers that sum to 1")

@@ -1,21 +1,21 @@
 """The skeleton of a loop-free episodic MDP: layers, actions, possible successors, and no probabilities.
 
-Section 2 of the paper: the states fall into layers X_0, ..., X_L with X_0 = {x_0} and X_L = {x_L}, and transitions lead
-from one layer to the next only.  An episode is therefore a game of L steps.  Here action sets may differ from state to
-state and a pair (x, a) lists only the successors it can have, so the dense textbook MDP and a graph with millions of
-edges are one data structure: three flat index spaces, nested like CSR of CSR.
+Section 2 of the paper: the states form layers X_0, ..., X_L with X_0 = {x_0} and X_L = {x_L}, and transitions lead only
+from one layer to the next.  So an episode has L steps.  Here action sets may differ from state to state, and a pair
+(x, a) lists only its possible successors.  So the dense textbook MDP and a graph with millions of edges use the same
+data structure: three flat index spaces, nested like CSR of CSR.
 
     states       in layer order            layer_ptr[k] .. layer_ptr[k + 1]             layers k = 0, ..., L
     pairs        (x, a), in state order    pair_ptr[x] .. pair_ptr[x + 1]               a policy is a vector over pairs
     transitions  (x, a, x'), in pair order transition_ptr[p] .. transition_ptr[p + 1]   q, P and losses are vectors
                  with x' = successor[i]                                                 over transitions
 
-A :class:`Skeleton` is what a learner is told.  The rules it obeys, each checked on construction:
+A :class:`Skeleton` is what a learner is told.  The constructor checks these rules:
 
     layers ascend, none is empty, the first and the last have one state;
     every state but the last has an action and every pair a successor (no dead ends), the last state has no action;
     the successors of a pair lie in the next layer and are distinct;
-    names, where given, are distinct: those of states, and those of the actions of one state.
+    names, if given, are distinct: those of states, and those of the actions of one state.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ class Skeleton:
         state_names: Iterable[object] | None = None,
         action_names: Iterable[object] | None = None,
     ) -> None:
-        """The four arrays of the layout above; names of states (num_states) and of the actions of pairs (num_pairs)."""
+        """Take the four arrays of the layout above, and names of states (num_states) and actions (num_pairs)."""
         given = {"layer_ptr": layer_ptr, "pair_ptr": pair_ptr, "transition_ptr": transition_ptr, "successor": successor}
         keep = partial(object.__setattr__, self)
         for field, values in given.items():
@@ -175,8 +175,7 @@ class Skeleton:
     ) -> "Skeleton":
         """Make a skeleton from named rows (state, action, next state), without probabilities.
 
-        Layers follow from the steps themselves. All ways to a state must be equally long; :func:`advmdp.time_expand`
-        makes them so.
+        The layers follow from the steps.
 
         Parameters
         ----------
@@ -354,7 +353,7 @@ class Skeleton:
         Raises
         ------
         InputError
-            If a name is unknown, or the pair has no such successor. The message guesses what was meant.
+            If a name is unknown, or the pair has no such successor. The message suggests similar names.
         """
         p = self.pair(state, action)
         first, last = int(self.transition_ptr[p]), int(self.transition_ptr[p + 1])
@@ -473,7 +472,7 @@ class Skeleton:
         return hasher.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies are made by the constructor, so that they are checked and read-only too."""
+        """Rebuild copies by the constructor, so that they are checked and read-only too."""
         arrays = (self.layer_ptr, self.pair_ptr, self.transition_ptr, self.successor)
         return Skeleton, (*arrays, self.state_names, self.action_names)
 
@@ -503,7 +502,7 @@ class Skeleton:
         return card("Skeleton", self._sizes(), layers_svg(self))
 
     def _sizes(self) -> dict[str, str]:
-        """How large it is, for people."""
+        """Its sizes, formatted for display."""
         sizes = [str(n) for n in self.layer_sizes]
         layers = "-".join(sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]])
         numbers = {"states": self.num_states, "pairs": self.num_pairs, "transitions": self.num_transitions}
@@ -521,7 +520,7 @@ def _names(names: Iterable[object] | None, field: str) -> tuple[str, ...] | None
 
 
 def _one_of(name: str, names: Sequence[str] | None) -> str:
-    """'one of ...', with the first few of ``names`` and what was probably meant, for messages."""
+    """'one of ...', with the first few of ``names`` and the likely intended one, for messages."""
     if not names:
         return "one of (there are no names)"
     return f"one of {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}{meant(name, names)}"
@@ -531,7 +530,7 @@ def _check_layers(sk: Skeleton) -> None:
     ptr = sk.layer_ptr
     if len(ptr) < 3 or ptr[0] != 0:
         raise ModelError("pointers ascend from 0", "layer_ptr", f"{ptr.tolist()[:8]}", "0, then the end of each layer")
-    if (ptr[1:] <= ptr[:-1]).any():  # compared, not subtracted: differences of absurd pointers wrap around
+    if (ptr[1:] <= ptr[:-1]).any():  # compared, since differences of absurd pointers would wrap around
         k = int(np.argmax(ptr[1:] <= ptr[:-1]))
         given = f"layer_ptr goes from {ptr[k]} to {ptr[k + 1]}"
         raise ModelError("pointers ascend from 0", f"layer {k}", given, "at least one state in every layer")
@@ -540,12 +539,12 @@ def _check_layers(sk: Skeleton) -> None:
     for k in (0, len(ptr) - 2):
         if ptr[k + 1] - ptr[k] != 1:
             given = f"{ptr[k + 1] - ptr[k]} states"
-            hint = "one state (the constructors dense and sparse add one where a problem has several)"
+            hint = "one state (the constructors dense and sparse add one if there are several)"
             raise ModelError("one start, one end", f"layer {k}", given, hint)
 
 
 def _check_pointers(ptr: NDArray[np.int64], field: str, owners: int, unit: str, where: Callable[[int], str]) -> None:
-    """``ptr`` has one entry per owner and one more, starts at 0 and never descends."""
+    """Check that ``ptr`` has one entry per owner and one more, starts at 0 and never descends."""
     rule = "pointers ascend from 0"
     if len(ptr) != owners + 1:
         raise ModelError(rule, field, f"{len(ptr)} entries", f"{owners + 1}, one more than there are {unit}s")
@@ -554,7 +553,7 @@ def _check_pointers(ptr: NDArray[np.int64], field: str, owners: int, unit: str, 
     if (ptr[1:] < ptr[:-1]).any():
         owner = int(np.argmax(ptr[1:] < ptr[:-1]))
         given = f"{field} goes from {ptr[owner]} down to {ptr[owner + 1]}"
-        raise ModelError(rule, where(owner), given, "an ascent")
+        raise ModelError(rule, where(owner), given, "ascending pointers")
 
 
 def _check_pairs(sk: Skeleton) -> None:
@@ -587,7 +586,7 @@ def _check_transitions(sk: Skeleton) -> None:
 
 
 def _check_duplicates(sk: Skeleton) -> None:
-    """Successors of a pair are distinct.  Where all ascend, as constructors lay them out, no sort is needed."""
+    """Check that successors of a pair are distinct.  If all ascend, as constructors order them, no sort is needed."""
     climbs = np.diff(sk.successor) > 0
     climbs[sk.transition_ptr[1:-1] - 1] = True
     if climbs.all():
@@ -608,7 +607,7 @@ def _check_names(names: tuple[str, ...] | None, field: str, count: int) -> None:
 def _check_distinct_names(sk: Skeleton) -> None:
     if sk.state_names is not None and len(sk._state_numbers) != sk.num_states:
         x = next(x for x, name in enumerate(sk.state_names) if sk._state_numbers[name] != x)
-        raise ModelError("names are distinct", sk.where_state(x), "a name that another state has", "a name of its own")
+        raise ModelError("names are distinct", sk.where_state(x), "the name of another state", "a unique name")
     if sk.action_names is not None:
         seen: set[tuple[int, str]] = set()
         for p, key in enumerate(zip(sk.state_of_pair.tolist(), sk.action_names, strict=True)):

@@ -1,9 +1,8 @@
-"""Transition tables: one row per possible transition, in any order, and how they become flat arrays.
+"""Transition tables: one row per possible transition, in any order, and their conversion to flat arrays.
 
-This is the way in for everything sparse: a row says (state, action, successor, probability).  States are numbered
-through the layers, the actions of a state are 0, 1, 2, ...  :meth:`Table.compress` sorts the rows by (state, action,
-successor) and counts them into the pointers of a skeleton, with whole-array operations only, so that ten million
-rows take seconds.
+Sparse models start here: a row is (state, action, successor, probability).  States are numbered through the layers, and
+the actions of a state are 0, 1, 2, ...  :meth:`Table.compress` sorts the rows by (state, action, successor) and counts
+them into the pointers of a skeleton.  It uses only whole-array operations, so ten million rows take seconds.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from advmdp.core.arrays import FloatArray, exact_floats, integers
 from advmdp.core.errors import InputError, ModelError
 
 TOLERANCE = 1e-9
-"""How far the probabilities of a row may be from summing to one before that is an error and not rounding."""
+"""The largest deviation of a row's sum from one that counts as rounding."""
 
 
 class Pointers(NamedTuple):
@@ -48,7 +47,7 @@ class Table:
         successor: ArrayLike,
         probability: ArrayLike | None = None,
     ) -> "Table":
-        """The columns checked: of one length, states within the layers, actions from 0."""
+        """Check the columns: equal lengths, states within the layers, actions from 0."""
         sizes = checked_sizes(layers)
         states, actions = integers(state, "state"), integers(action, "action")
         successors = integers(successor, "successor")
@@ -56,7 +55,7 @@ class Table:
         limits = {"state": (states, total), "action": (actions, count), "successor": (successors, total)}
         for name, (column, limit) in limits.items():
             if len(column) != count:
-                raise InputError(name, f"{len(column)} rows", f"{count}, as many as there are of state")
+                raise InputError(name, f"{len(column)} rows", f"{count}, as in state")
             if (bad := (column < 0) | (column >= limit)).any():
                 row = int(np.argmax(bad))
                 scope = "the actions of a state are 0, 1, 2, ..." if name == "action" else "the states of all layers"
@@ -65,7 +64,7 @@ class Table:
         return cls(sizes, states, actions, successors, weights)
 
     def with_start(self, initial: FloatArray) -> "Table":
-        """A start before the first layer, with one action that leads there as ``initial`` says; states shift by one."""
+        """Add a start before the first layer, whose one action leads there by ``initial``; states shift by one."""
         first = np.flatnonzero(initial)
         zeros = np.zeros(len(first), np.int64)
         return Table(
@@ -77,7 +76,7 @@ class Table:
         )
 
     def with_end(self) -> "Table":
-        """An end after a last layer of several states, reached by their one action; one end is left as it is."""
+        """Add an end after a last layer of several states, reached by their one action; a single end stays."""
         if self.sizes[-1] == 1:
             return self
         total = sum(self.sizes)
@@ -103,7 +102,7 @@ class Table:
         rank = np.arange(len(first)) - pair_ptr[state[first]]
         if (gaps := rank != action[first]).any():
             row = first[np.argmax(gaps)]
-            missing = f"the actions of state {state[row]} go on with {action[row]}"
+            missing = f"the next action of state {state[row]} is {action[row]}"
             raise ModelError("actions are 0, 1, 2, ...", f"state {state[row]}", missing, f"{rank[np.argmax(gaps)]}")
         return Pointers(running(self.sizes), pair_ptr, np.append(first, len(key)), successor), probability
 
@@ -117,12 +116,12 @@ def checked_sizes(layers: Sequence[int]) -> list[int]:
 
 
 def running(counts: ArrayLike) -> NDArray[np.int64]:
-    """Where each owner's share begins, and at last where all end: 0, c_0, c_0 + c_1, ..."""
+    """The running sums 0, c_0, c_0 + c_1, ...: the start of each owner's range, and the end."""
     return np.concatenate([[0], np.cumsum(counts)], dtype=np.int64)
 
 
 def dense_pointers(sizes: Sequence[int], actions: Sequence[int]) -> Pointers:
-    """Those of a skeleton whose layer k has sizes[k] states with actions[k] actions to all of the next."""
+    """The pointers of a skeleton whose layer k has sizes[k] states with actions[k] actions to all of the next."""
     layer_ptr = running(sizes)
     steps = range(len(sizes) - 1)
     pairs = [sizes[k] * actions[k] for k in steps]
@@ -135,9 +134,9 @@ def dense_pointers(sizes: Sequence[int], actions: Sequence[int]) -> Pointers:
 
 
 def check_dense(rows: FloatArray, name: str, unavailable: bool) -> None:
-    """Each rows[x, a] is a distribution, or zero for an action that is not available, where that may be.
+    """Check that each rows[x, a] is a distribution, or zero for an unavailable action if ``unavailable``.
 
-    Rows are checked as they were given, where they can be named so, before an added start moves all numbers.
+    The check comes before an added start shifts all numbers, so errors name rows as given.
     """
     if (bad := ~(rows >= 0.0)).any():
         x, a, y = np.unravel_index(int(np.argmax(bad)), rows.shape)
@@ -158,7 +157,7 @@ def check_sparse(
     probability: FloatArray,
     name: str,
 ) -> None:
-    """The probabilities of each (state, action) that occurs sum to one; ``name`` has a place for both numbers."""
+    """Check that the probabilities of each (state, action) sum to one; ``name`` has a place for both numbers."""
     if (bad := ~(probability >= 0.0)).any():
         i = int(np.argmax(bad))
         where = f"{name.format(state[i], action[i])}, successor {successor[i]}"
@@ -171,10 +170,10 @@ def check_sparse(
 
 
 def distribution(values: ArrayLike, name: str, size: int) -> FloatArray:
-    """``values`` as a vector of that size, which must be a distribution."""
+    """Check that ``values`` is a distribution over that many entries."""
     weights = exact_floats(values, name, (size,))
     if not (weights >= 0.0).all() or not abs(weights.sum() - 1.0) <= TOLERANCE:
-        raise ModelError("rows sum to one", name, f"{weights}", "numbers of 0 or more that sum to 1")
+        raise ModelError("rows sum to one", name, f"{weights}", "nonnegative numbers that sum to 1")
     return weights
 
 
@@ -190,6 +189,6 @@ def no_distribution(where: str, total: float) -> ModelError:
 
 
 def _ascending(key: NDArray[np.int64], successor: NDArray[np.int64]) -> bool:
-    """Whether the rows are in order already, as those of a generator mostly are."""
+    """Whether the rows are already in order, as those of a generator usually are."""
     climb = np.diff(key)
     return bool(((climb > 0) | ((climb == 0) & (np.diff(successor) >= 0))).all())

@@ -4,7 +4,7 @@ from advmdp.core.kernels.types cimport Counters, Floats, Index, Reals
 from advmdp.model.kernels.world cimport World
 
 cdef struct Broken:
-    # Where a policy is no distribution, or a value is not finite; -1 for neither.
+    # Where a policy is not a distribution, or a value is not finite; -1 for neither.
     Index state
     Index pair
 

@@ -3,7 +3,7 @@
     q(x, a, x') = q(x) pi(a|x) P(x'|x, a),   q(x') = sum_{x, a} q(x, a, x')                  forward
     Q(x, a) = sum_{x'} P(x'|x, a) (l(x, a, x') + V(x')),   V(x) = sum_a pi(a|x) Q(x, a)  or  min_a Q(x, a)     backward
 
-A policy whose row at some state is no distribution, and a loss whose values are not finite, end the pass.
+A pass stops at a state whose policy is not a distribution, or at a value that is not finite.
 """
 
 import cython
@@ -16,7 +16,7 @@ TOLERANCE = cython.declare(cython.double, 1e-9)  # as in advmdp.model.tables
 
 
 def row_total(weights, first, last):
-    """The sum of weights[first:last], or NaN where one of them is negative or NaN: then it is no distribution."""
+    """The sum of weights[first:last], or NaN if one of them is negative or NaN."""
     total = 0.0
     for i in range(first, last):
         if not weights[i] >= 0.0:
@@ -26,7 +26,7 @@ def row_total(weights, first, last):
 
 
 def first_broken(world, policy):
-    """The first state at which the policy is no distribution, or -1."""
+    """The first state at which the policy is not a distribution, or -1."""
     for x in range(world.states - 1):
         if not fabs(row_total(policy, world.pair_ptr[x], world.pair_ptr[x + 1]) - 1.0) <= TOLERANCE:
             return x
@@ -34,7 +34,7 @@ def first_broken(world, policy):
 
 
 def push_forward(world, transition, policy, mass, q):
-    """q = q^{P, pi}, mass pushed on layer by layer; returns -1, or the first state where pi is no distribution."""
+    """Compute q = q^{P, pi} layer by layer; return -1, or the first state where pi is not a distribution."""
     memset(mass, 0, world.states * cython.sizeof(cython.double))
     mass[0] = 1.0
     for x in range(world.states - 1):
@@ -52,7 +52,7 @@ def push_forward(world, transition, policy, mass, q):
 
 
 def evaluate(world, transition, loss, policy, state_values, pair_values):
-    """V and Q of a policy. Returns where it broke: a state whose policy is none, or a pair without a finite value."""
+    """V and Q of a policy. Returns where it broke: a state without a valid policy, or a pair without a finite value."""
     broken: Broken = Broken(-1, -1)
     state_values[world.states - 1] = 0.0
     for x in range(world.states - 2, -1, -1):
@@ -99,7 +99,7 @@ def expected_value(world, transition, loss, values, p):
 
 
 def pick(weights, first, last, u):
-    """The place in first..last at which the running sum of the weights passes u; never one of weight zero."""
+    """The index in first..last at which the running sum of the weights passes u; never one with weight zero."""
     chosen = first
     total = 0.0
     for i in range(first, last):
@@ -112,7 +112,7 @@ def pick(weights, first, last, u):
 
 
 def sample_path(world, policy, uniform, states, pairs, transitions):
-    """Fill one trajectory; returns -1, or the first state on its way at which the policy is no distribution."""
+    """Fill one trajectory; returns -1, or the first state on it at which the policy is not a distribution."""
     x: cython.Py_ssize_t = 0
     states[0] = 0
     for k in range(world.steps):
@@ -127,12 +127,12 @@ def sample_path(world, policy, uniform, states, pairs, transitions):
 
 
 def find_broken(world: Dynamics, policy) -> int:
-    """The first state at which the policy is no distribution, or -1."""
+    """The first state at which the policy is not a distribution, or -1."""
     return first_broken(cython.address(world.view), reals_of(policy))
 
 
 def occupy(world: Dynamics, policy, mass, q) -> int:
-    """Fill q^{P, pi}; returns -1, or the first state where pi is no distribution."""
+    """Fill q^{P, pi}; returns -1, or the first state where pi is not a distribution."""
     view = cython.address(world.view)
     return push_forward(view, view.transition, reals_of(policy), floats_of(mass), floats_of(q))
 
@@ -154,7 +154,7 @@ def respond(world: Dynamics, loss, policy, values) -> int:
 
 
 def sample(world: Dynamics, policy, uniform, states, pairs, transitions) -> int:
-    """Fill one trajectory; returns -1, or the first state on its way at which the policy is no distribution."""
+    """Fill one trajectory; returns -1, or the first state on it at which the policy is not a distribution."""
     return sample_path(
         cython.address(world.view), reals_of(policy), reals_of(uniform), counters_of(states), counters_of(pairs),
         counters_of(transitions),

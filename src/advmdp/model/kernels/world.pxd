@@ -12,7 +12,7 @@ cdef struct World:
     Ints transition_ptr
     Ints layer_transition_ptr
     Indices successor
-    Reals transition  # P; NULL where it is unknown
+    Reals transition  # P; NULL if unknown
 
 cdef class Dynamics:
     cdef World view

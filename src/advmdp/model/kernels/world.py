@@ -1,11 +1,11 @@
-"""A skeleton and, where they are known, its transition probabilities, as the kernels read them."""
+"""A skeleton and, if known, its transition probabilities, in the form that the kernels read."""
 
 import cython
 from cython.cimports.advmdp.core.kernels.types import indices_of, ints_of, reals_of
 
 
 class Dynamics:
-    """The arrays of a skeleton and P over transitions; None for P where it is unknown."""
+    """The arrays of a skeleton, and P over transitions, or None if it is unknown."""
 
     def __init__(self, skeleton, transition=None):
         self.skeleton, self.transition = skeleton, transition

@@ -46,6 +46,9 @@ LEVEL = cython.declare(cython.double, 1e3)  # the largest common offset of the l
 GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # the rounding of the largest log weight, relative to it
 MOST_DOUBT = cython.declare(cython.double, 2.0**-40)  # for each layer and unit of log weights
 FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest accepted violation of flow and rows
+CLOSE = cython.declare(
+    cython.double, 1e-9
+)  # the largest accepted sum of q |ln q - log_q|, unless rounding explains more
 
 
 def survey(log_w, size):
@@ -316,9 +319,7 @@ def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
     write_answer(sk, sets, w)
     proof = certify(sk, sets, w)
     sure: cython.bint = proof.doubt <= MOST_DOUBT * (1e3 + magnitude) * sk.steps
-    feasible: cython.bint = (
-        proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
-    )
+    feasible: cython.bint = proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(CLOSE, proof.doubt)
     certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
     reached.status = SOLVED if balanced and certified else STALLED
     # The bound is lowered by its rounding error. The gap is measured from there, and has a rounding error too.

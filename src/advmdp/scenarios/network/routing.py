@@ -1,4 +1,4 @@
-"""Routes one flow through a network: each node chooses the next hop, and link costs change.
+"""One flow through a network: each node chooses the next hop, and link costs change.
 
 An episode sends a packet, or a flow as a whole, from ``source`` to ``destination`` in a topology (``topology.py``)
 within ``hops`` hops.  A layer is a hop, a state is a hop and a node, and an action is the neighbour to forward to.
@@ -100,7 +100,7 @@ class Costs(Protocol):
     def __call__(self, first: int, stop: int, pressure: FloatArray | None = None, /) -> FloatArray: ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Routing(Scenario):
     """The routing scenario, with the link of each transition."""
 
