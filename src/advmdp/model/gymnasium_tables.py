@@ -4,8 +4,8 @@ A toy-text environment has a table ``P[s][a] = [(probability, s', reward, done),
 ``initial_state_distrib``.  :func:`unrolled` unrolls H steps of it (:func:`advmdp.time_expand`):
 
     a step that ends the episode leads to a copy of s', "s' done", which waits there until step H at reward 0;
-    rows of one (s, a, s') that end alike become one transition, with their total probability and expected reward;
-    rewards become losses, with lo = min(0, least reward) and hi = max(0, greatest),
+    rows with the same (s, a, s', done) become one transition, with their total probability and expected reward;
+    rewards become losses, with lo = min(0, smallest reward) and hi = max(0, largest reward),
 
         loss = (hi - reward) / (hi - lo),    return of an episode = H hi - (hi - lo) (loss of the episode).
 
@@ -52,7 +52,7 @@ class UnrolledTable:
 
 
 def unrolled(env: object, steps: int) -> UnrolledTable:
-    """Unroll ``steps`` steps of an environment with a tabular model, given by itself or its id, "FrozenLake-v1" say.
+    """Unroll ``steps`` steps of an environment with a tabular model; ``env`` may be an id such as "FrozenLake-v1".
 
     The environment's own step limit is ignored.
     """
