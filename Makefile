@@ -1,12 +1,12 @@
-# Everything sets itself up: a fresh machine needs Python 3.11 or later with its headers, pip, make and a C compiler.
+# Every target sets itself up. A fresh machine needs Python 3.11 or later with its headers, pip, make and a C compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Without byte code: what is imported is compiled when it is, and that is a fraction of what is installed.
+# Without byte code: only a fraction of what is installed gets imported, and Python compiles that on import.
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 CONSTRAINED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 
-# Stamps, each written last, so that a step that was interrupted is made again.
+# Stamps are written last, so that an interrupted step runs again.
 TOOLS := $(VENV)/stamp-tools
 KERNELS := $(VENV)/stamp-kernels
 BASE := $(VENV)/stamp-base
@@ -27,18 +27,18 @@ $(TOOLS): constraints.txt
 	@touch $@
 
 $(KERNELS): $(TOOLS) $(KERNEL_SOURCES)
-	@echo "Compiling the kernels that changed: all of them take half a minute or less."
+	@echo "Compiling changed kernels: at most half a minute."
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-# What 'make demo' shows needs 0.4 GB.
+# The packages that 'make demo' needs take 0.4 GB.
 $(BASE): $(TOOLS) pyproject.toml | $(KERNELS)
-	@echo "Installing what the demonstration needs into $(VENV): 0.4 GB."
+	@echo "Installing the packages of the demo into $(VENV): 0.4 GB."
 	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[routing]'
 	@touch $@
 
 $(READY): $(BASE)
-	@echo "Installing what the tests need into $(VENV): 1.5 GB."
+	@echo "Installing the packages of the tests into $(VENV): 1.5 GB."
 	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
@@ -50,12 +50,12 @@ check: $(KERNELS) $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# make test FAST=1 leaves out the tests that take more than about five seconds each.
+# make test FAST=1 skips tests that take more than about five seconds each.
 test: check
 	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5 $(if $(FAST),-m "not slow")
 
-# The core of the suite with the lowest versions that pyproject.toml allows, of the tools that build it too. These use
-# what their own dependencies have deprecated since, and CVXPY adds up memory that it has not written.
+# Runs the core of the suite with the lowest versions that pyproject.toml allows, including build tools. Old packages use
+# functions that their dependencies have deprecated since, and CVXPY sums uninitialised memory, so ignore these warnings.
 LOWEST := .venv-lowest
 CORE := core model criteria losses confidence projection planning learners game plot
 OLD := -W ignore::DeprecationWarning -W 'ignore:invalid value encountered in reduce:RuntimeWarning'
@@ -73,10 +73,10 @@ $(LOWEST)/ready: pyproject.toml tools/lowest.py $(KERNEL_SOURCES) $(shell find s
 	$(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/lowest.txt --no-build-isolation './build/lowest[test]'
 	@touch $@
 
-# The site, in build/site; warnings are errors. It fetches nothing, and works from the disk: open build/site/index.html.
+# Builds the site in build/site; warnings are errors. It works offline: open build/site/index.html.
 DOCS := $(VENV)/stamp-docs
 $(DOCS): $(BASE)
-	@echo "Installing what the site needs into $(VENV): 0.2 GB."
+	@echo "Installing the packages of the site into $(VENV): 0.2 GB."
 	@$(CONSTRAINED) $(BIN)/python $(PIP) --no-build-isolation --editable '.[docs]'
 	@touch $@
 
@@ -87,10 +87,10 @@ docs: $(KERNELS) $(DOCS)
 bench: $(KERNELS) $(READY) .venv-peers/ready
 	$(BIN)/python -m benchmarks
 
-# Learners of others, to measure beside ours; each in an environment of its own, since they need different rlberrys.
-# Without their dependencies, but for those they import: the others include one that accepts a licence for Atari games.
+# Installs learners of other libraries, to compare with. Each has its own environment, since they need different versions of
+# rlberry. Only dependencies that they import are installed; another one would accept a licence for Atari games.
 .venv-peers/ready: constraints.txt
-	@echo "Installing learners of others into .venv-peers, about 1 GB."
+	@echo "Installing other libraries' learners into .venv-peers: about 1 GB."
 	$(PYTHON) -m venv .venv-peers/rlberry
 	.venv-peers/rlberry/bin/python $(PIP) dill docopt 'gymnasium<1' matplotlib numba numpy pandas pyyaml scipy seaborn tqdm
 	.venv-peers/rlberry/bin/python $(PIP) --no-deps rlberry==0.6.0
@@ -99,7 +99,7 @@ bench: $(KERNELS) $(READY) .venv-peers/ready
 	.venv-peers/scool/bin/python $(PIP) --no-deps rlberry==0.7.3 rlberry-scool==0.7.3
 	@touch $@
 
-# The report as a reader sees it, in a browser that asks the network nothing.
+# Takes screenshots of the reports, in a browser without network access.
 CHROMIUM := chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars \
 	--disable-background-networking --disable-component-update --disable-sync --user-data-dir=/tmp/advmdp-chromium
 figures: $(KERNELS) $(READY)
@@ -110,9 +110,12 @@ figures: $(KERNELS) $(READY)
 	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/report.png').convert('RGB').quantize(64).save('docs/figures/report.png', optimize=True)"
 	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
 	$(BIN)/python examples/regret_kinds.py --out docs/figures
+	$(BIN)/python examples/bgp.py --seeds 20 --out docs/figures/bgp.png
+	$(BIN)/python examples/routing.py --seeds 1 --out docs/figures/routing.png
+	$(BIN)/python examples/gymnasium_worlds.py --out docs/figures/gymnasium.png
 
-# An sdist, and a wheel that was made from it. On Linux for x86-64 the wheel has modules for x86-64-v3 and for v2, of
-# which the import chooses, and OpenMP's library; elsewhere it has modules for any processor of the kind.
+# Builds an sdist, and a wheel from it. On Linux for x86-64 the wheel has OpenMP's library and modules for x86-64-v3 and v2;
+# the import chooses between them. Elsewhere its modules run on any processor of the architecture.
 PACK := .venv-dist
 WHEEL := $(PACK)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation
 DIST_SOURCES := setup.py pyproject.toml MANIFEST.in README.md tools/merge_wheels.py \

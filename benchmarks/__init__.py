@@ -1,0 +1,1 @@
+"""Measurements behind the claims of this project; ``python -m benchmarks`` runs them."""

@@ -1,6 +1,6 @@
-"""``make bench``: every measured claim of this project, in one run.
+"""``make bench`` measures every claim of this project in one run.
 
-Machines are shared and noisy, so each figure is the best of several repeats and claims are ratios within one run.
+Machines are shared and noisy, so each number is the best of several repeats, and claims are ratios within one run.
 ``python -m benchmarks NAME ...`` runs only the named parts.
 """
 
@@ -19,7 +19,7 @@ PARTS = (
 def main(names: list[str]) -> None:
     unknown = set(names) - set(PARTS)
     if unknown:
-        sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
+        sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; expected {', '.join(PARTS)}")
     console = Console(width=120)
     for name in names or PARTS:
         console.rule(f"[bold]{name}")

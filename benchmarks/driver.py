@@ -1,9 +1,9 @@
-"""What one episode loop for all compiled learners costs: its two virtual calls an episode, beside direct ones.
+"""Measures the cost of sharing one episode loop among all compiled learners: two virtual calls per episode.
 
-In a copy of the package the three rules measured here have a loop of their own, which calls their `see` and `learn`
-directly. Both packages are built with the same flags, and play the same episodes in turns.
+In a copy of the package, the three rules measured here have their own loops, which call `see` and `learn`
+directly. Both packages are built with the same flags, and play the same episodes alternately.
 
-Aim: the one loop takes less than 5% more.
+Goal: the shared loop takes less than 5% more.
 """
 
 import json
@@ -42,16 +42,16 @@ def main(console: Console) -> None:
         sources = {direct: package(Path(name) / str(direct), direct) for direct in (False, True)}
         found = {direct: [] for direct in sources}
         for turn in range(2 * ROUNDS):
-            direct = bool((turn + turn // 2) % 2)  # each comes first as often as the other
+            direct = bool((turn + turn // 2) % 2)  # each comes first equally often
             found[direct].append(measured(sources[direct]))
     ours, theirs = (np.min(found[direct], axis=0) for direct in (False, True))
     for learner, one, other in zip(LEARNERS, ours, theirs, strict=True):
         table.add_row(learner, f"{one * 1e6:.2f} us", f"{other * 1e6:.2f} us", f"{one / other:.3f}")
-    console.print(table, "aim: less than 1.05\n")
+    console.print(table, "goal: less than 1.05\n")
 
 
 def package(folder: Path, direct: bool) -> Path:
-    """A copy of the package whose rules are built anew, with direct calls or as they are."""
+    """Copy the package and rebuild its rules, with direct calls or unchanged."""
     folder.mkdir()
     source = copied(folder)
     loop = source.joinpath("advmdp", FOLDER, "episode.py").read_text()
@@ -65,7 +65,7 @@ def package(folder: Path, direct: bool) -> Path:
 
 
 def with_loop(text: str, rule: str, loop: str, own: str) -> str:
-    """The text of a module in which that rule has its own loop."""
+    """The text of a module in which a rule has its own loop."""
     if loop in text:
         return text.replace(loop, own)
     begin = text.index(f"class {rule}(")
@@ -74,14 +74,14 @@ def with_loop(text: str, rule: str, loop: str, own: str) -> str:
 
 
 def measured(source: Path) -> list[float]:
-    """Seconds of CPU an episode takes, for every learner, in a new process with that package."""
+    """CPU seconds per episode for every learner, in a new process with a package."""
     path = f"import sys; sys.path[:0] = {[str(source), str(ROOT)]!r}; "
     code = path + "import json, benchmarks.driver as d; print(json.dumps(d.times()))"
     return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
 def times() -> list[float]:
-    """Seconds of CPU an episode takes at its best, for every learner, without the drawing of losses."""
+    """The best CPU seconds per episode for every learner, without drawing losses."""
     mdp = dense(*SIZES["5x5x4"])
     sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, noise=0.5)
     drawn, given = (

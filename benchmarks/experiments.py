@@ -1,7 +1,7 @@
-"""What an experiment costs beyond its games: the runner beside ``play``, a thousand short runs, a large report.
+"""Measures the overhead of experiments: the runner compared with ``play``, a thousand short runs, a large report.
 
-Aim: runs of about ten seconds take at most 5% longer through the runner than in a script that calls ``play``.
-On a busy machine both kinds of seconds vary by more than what is measured, those of the clock the most.
+Goal: runs of about ten seconds take at most 5% longer with the runner than in a script that calls ``play``.
+On a busy machine CPU time varies by more than that, and wall-clock time even more.
 """
 
 import json
@@ -66,20 +66,20 @@ learner = {{name = "UCOREPS"}}
 
 
 def overhead(console: Console) -> None:
-    """``advmdp run`` beside a script that only plays the same games, each a command of its own.
+    """Compare ``advmdp run`` with a script that plays the same games; both are separate commands.
 
-    Both start Python, import the library and read compiled code from the disk; the runner does so once more in the
-    process that plays, tries out the spec, shows progress, keeps checkpoints, and writes files.
+    Both start Python and import the library.  The runner does so again in the process that plays; it also checks the
+    spec, shows progress, keeps checkpoints, and writes files.
     """
     short = 100_000
     horizon = int(short * LONG / (script(1, short)[1] - script(1, 1)[1]))
-    table = Table(title=f"runs of {horizon:,} episodes, -j 1, start included, the best of {REPEATS}")
+    table = Table(title=f"runs of {horizon:,} episodes, -j 1, including start-up, best of {REPEATS}")
     for column in ("runs", "seconds", "play alone", "advmdp run", "more"):
         table.add_column(column, justify="right")
     for runs in (1, 4):
-        # In turns: a noisy neighbour meets both.
+        # Alternating, so that other load affects both.
         taken = [[make(runs, horizon) for make in (script, runner)] for _ in range(REPEATS)]
-        for name, (alone, through) in zip(("of the clock", "of processors"), np.min(taken, axis=0).T, strict=True):
+        for name, (alone, through) in zip(("wall-clock", "CPU"), np.min(taken, axis=0).T, strict=True):
             table.add_row(f"{runs}", name, f"{alone:.2f}", f"{through:.2f}", f"{through / alone - 1.0:+.1%}")
     console.print(table)
 
@@ -103,7 +103,7 @@ def runner(runs: int, horizon: int) -> tuple[float, float]:
 
 
 def timed_command(*line: str) -> tuple[float, float]:
-    """Seconds of a command of Python: of the clock, and of processors."""
+    """Seconds of a Python command: wall-clock and CPU."""
     begin = _clocks()
     subprocess.run([sys.executable, *line], check=True, capture_output=True)
     return _since(begin)
@@ -120,17 +120,17 @@ def _since(begin: tuple[float, float]) -> tuple[float, float]:
 
 
 def many(console: Console) -> None:
-    """A thousand short runs: what it costs to hand one out, and to keep what it brings.
+    """Measure the cost of scheduling a run and of storing its results, with a thousand short runs.
 
-    The runs are the same and so is the disk; what differs is who hands them out.  The time until the first run is
-    done is told apart: a cluster, and each worker, must first start and import the library.  Then the same runs are
-    handed out once more: all are finished, and what is left is the handing out.
+    The engines differ; the runs and the disk are the same.  The time until the first run is done is separate: a
+    cluster, and each worker, must first start and import the library.  Then the same runs are scheduled again; all are
+    finished, so only the cost of scheduling remains.
     """
     world = {"kind": "random", "layers": (1, 2, 1), "actions": 2}
     spec = make_spec(["OREPS"], 50, RUNS, worlds=[world], losses=[{"kind": "stochastic"}])
     shown = Table(title=f"{RUNS:,} runs of 50 episodes, {JOBS} at once")
     shown.add_column("engine")
-    for column in ("until the first is done, s", "the others, s", "runs a second", "finished ones a second"):
+    for column in ("until the first is done, s", "the others, s", "runs per second", "finished ones per second"):
         shown.add_column(column, justify="right")
     for name, engine in (("processes", processes), ("ray", make_engine())):
         first, rest, again = timed(spec, engine)
@@ -140,7 +140,7 @@ def many(console: Console) -> None:
 
 
 def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
-    """Seconds until the first run was done, from then to the last, and that again when none is left to play."""
+    """Seconds until the first run is done, from then to the last, and the latter again with all runs finished."""
     when: list[float] = []
     kept: list[Task] = []
 
@@ -168,9 +168,9 @@ def timed(spec: Spec, engine: Engine) -> tuple[float, float, float]:
 
 
 def large_report(console: Console) -> None:
-    """The report of a hundred runs of a million episodes, of which only some thousand each are played here.
+    """Measure the report of a hundred runs of a million episodes; only a few thousand episodes of each are played.
 
-    A store has as many rows for a million as its marks say, so curves of the short games are drawn out to these.
+    The curves of the short games are stretched to the marks of a million episodes, so the store has its full size.
     """
     spec = make_spec(LEARNERS, HORIZON, SEEDS)
     with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +191,7 @@ def large_report(console: Console) -> None:
 
 
 def drawn_out(jobs: int) -> AbstractContextManager[Player]:
-    """An engine that plays the first episodes of each run, and writes them down as if they were all."""
+    """An engine that plays the first episodes of each run and records them as the whole run."""
     return nullcontext(draw_out)
 
 
@@ -203,7 +203,7 @@ def draw_out(tasks: Sequence[Task]) -> Generator[Event, None, None]:
         short = pl.read_parquet(folder / CURVE)
         where = np.linspace(0, len(short) - 1, len(at))
         longer = {name: np.interp(where, np.arange(len(short)), short[name].to_numpy()) for name in short.columns}
-        more = np.sqrt(HORIZON / PLAYED)  # about how regret grows; the digits are what counts here
+        more = np.sqrt(HORIZON / PLAYED)  # roughly the growth of regret; only the number of digits matters
         frame = pl.DataFrame({name: values * more for name, values in longer.items()} | {"episode": at})
         kinds = {name: kind for name, kind in short.schema.items() if kind.is_integer()}
         frame.cast(kinds).write_parquet(folder / CURVE)

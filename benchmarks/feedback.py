@@ -1,7 +1,7 @@
-"""Late and partial feedback: regret with delays, for a step that heeds them and one that does not, and with groups.
+"""Measures late and partial feedback: regret with delays, for steps that adapt to them and steps that do not; groups.
 
-The adversary answers to what the learner prefers. A learner that hears of it late, and takes steps as if it did not,
-swings from one extreme to the other, and pays a share of L T.
+The adversary reacts to what the learner prefers. If losses come late and the step size ignores this, the learner
+oscillates between extremes, and its regret is linear in T.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def late(console: Console) -> None:
     mdp = am.MDP.random(layers=[1, 3, 1], actions=3, seed=2)
     sk, losses = mdp.skeleton, am.losses.Adaptive(mdp.skeleton, strength=0.8, seed=1)
     eta = float(np.sqrt(bounds.entropy(sk) / T))
-    table = Table("learner", *(f"delay {d}" for d in DELAYS), title=f"regret against losses that answer, T = {T:,}")
+    table = Table("learner", *(f"delay {d}" for d in DELAYS), title=f"regret against losses that react, T = {T:,}")
     ignored = [careless(mdp, losses, T, TIMES * eta, delay) for delay in DELAYS]
     table.add_row(f"O-REPS, {TIMES:g} eta, delays ignored", *(f"{r:,.0f}" for r in ignored))
     learners = {
@@ -48,7 +48,7 @@ def late(console: Console) -> None:
 
 
 def careless(mdp: am.MDP, losses: am.losses.Losses, episodes: int, eta: float, delay: int) -> float:
-    """The regret of O-REPS with one step for all losses, however late they come."""
+    """The regret of O-REPS with one step size for all losses, whatever their delay."""
     sk, rows = mdp.skeleton, am.Point(mdp.transition)
     start = np.log(mdp.transition) - np.repeat(np.log(np.diff(sk.layer_pair_ptr)), np.diff(sk.layer_transition_ptr))
     now, policies, told, paid = am.project(sk, start, rows), {}, [], 0.0
@@ -62,7 +62,7 @@ def careless(mdp: am.MDP, losses: am.losses.Losses, episodes: int, eta: float, d
 
 
 def grouped(console: Console) -> None:
-    """Regret by what is seen."""
+    """Regret by feedback."""
     mdp = am.MDP.random(layers=[1, 4, 4, 1], actions=4, seed=1)
     sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, seed=2)
     state = np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))

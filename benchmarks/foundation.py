@@ -1,4 +1,4 @@
-"""The model: cost per transition of exact evaluation from 10^3 to 10^7 transitions, and of building a large one.
+"""Measures the model: the cost per transition of exact evaluation from 10^3 to 10^7 transitions, and of building one.
 
 Claims: occupancy and best_response cost the same per transition, within a factor of two, from 10^3 to 10^7; ten million
 transitions are built and validated in seconds.
@@ -17,7 +17,7 @@ STEPS, ACTIONS, BRANCHING = 10, 4, 5
 
 
 def sparse_world(transitions: int) -> am.MDP:
-    """Ten steps, four actions, five successors a pair, as many states as make the given number of transitions."""
+    """A world with ten steps, four actions, five successors per pair, and about this many transitions."""
     width = max(BRANCHING, -(-transitions // (((STEPS - 2) * BRANCHING + 1) * ACTIONS)))
     return am.MDP.random([1, *[width] * (STEPS - 1), 1], ACTIONS, seed=0, branching=BRANCHING)
 
@@ -39,7 +39,7 @@ def per_transition(console: Console) -> None:
         n = sk.num_transitions
         policy, loss, q = am.uniform_policy(sk), np.random.default_rng(0).random(n), np.empty(n)
         times = [
-            best_time(lambda: am.occupancy(mdp, policy, out=q)),  # noqa: B023 (called before the loop goes on)
+            best_time(lambda: am.occupancy(mdp, policy, out=q)),  # noqa: B023 (called in the same iteration)
             best_time(lambda: am.best_response(mdp, loss)),  # noqa: B023
             best_time(lambda: am.policy_values(mdp, policy, loss)),  # noqa: B023
         ]
@@ -52,7 +52,7 @@ def per_transition(console: Console) -> None:
     table.add_row("largest / smallest", *(f"{value:.2f}x" for value in spread), "")
     met = "met" if spread[:2].max() <= 2.0 else "NOT met in this run"
     console.print(table, f"claimed: at most 2.00x for occupancy and best_response: {met}")
-    console.print("(layers that outgrow the cache cost more: values are then fetched from memory one by one)\n")
+    console.print("(layers that exceed the cache cost more: values then come from memory one by one)\n")
 
 
 def building(console: Console) -> None:
@@ -89,7 +89,7 @@ def building(console: Console) -> None:
 
 def sequences(console: Console) -> None:
     table = Table(title="Loss sequences, nanoseconds per entry, in blocks of 1,000 episodes and one episode at a time")
-    for column in ("losses", "entries an episode", "block", "at(t)"):
+    for column in ("losses", "entries per episode", "block", "at(t)"):
         table.add_column(column, justify="right")
     for layers in ([1, 2, 1], [1, 5, 5, 5, 5, 1]):
         mdp = am.MDP.random(layers, actions=4, seed=0)

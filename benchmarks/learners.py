@@ -1,7 +1,7 @@
-"""Microseconds an episode takes, for every learner at three sizes, beside learners that others ship, in one run.
+"""Measures the time per episode of every learner at three sizes, and of learners from other libraries.
 
-Every learner has the theory's parameters and meets stochastic losses, whose drawing is counted.  What must be done
-anyway (draw the losses, draw the trajectory, account for the policy) is the time of ``Uniform``.
+Every learner has the theory's parameters.  Losses are stochastic, and drawing them counts.  The time of ``Uniform`` is
+the common part: drawing losses, drawing the trajectory, and accounting for the policy.
 """
 
 import json
@@ -23,7 +23,7 @@ PEERS = Path(".venv-peers")
 
 
 def main(console: Console) -> None:
-    table = Table(title=f"An episode, in microseconds: the theory's parameters for T = {HORIZON:,}, one thread")
+    table = Table(title=f"Microseconds per episode: the theory's parameters for T = {HORIZON:,}, one thread")
     for column in ("learner", "knows", "sees", *STANDARD):
         table.add_column(column, justify="right" if column in STANDARD else "left")
     worlds = {size: dense(*SIZES[size]) for size in STANDARD}
@@ -37,11 +37,11 @@ def main(console: Console) -> None:
         table.add_row(name, "skeleton", "bandit", *(f"{times[name] * 1e6:,.1f}" for times in theirs))
     console.print(table)
     if not theirs[0]:
-        console.print("no peers here: make .venv-peers/ready installs them")
+        console.print("other libraries are missing: make .venv-peers/ready installs them")
 
 
 def our_time(name: str, mdp: am.MDP) -> float:
-    """Seconds an episode takes at its best, after some."""
+    """The best seconds per episode, after a warm-up."""
     learner, sk = make_learner(name, mdp, offered={"horizon": HORIZON}), mdp.skeleton
     losses = am.losses.Stochastic(sk, noise=0.5)
     count = max(20, 400_000 // sk.num_transitions)
@@ -50,7 +50,7 @@ def our_time(name: str, mdp: am.MDP) -> float:
 
 
 def their_times(mdp: am.MDP) -> dict[str, float]:
-    """Seconds an episode, of every peer that is installed, each under its own interpreter."""
+    """Seconds per episode of every installed peer, each with its own interpreter."""
     found: dict[str, float] = {}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "world.npz"

@@ -1,12 +1,12 @@
-"""UC-O-REPS as it is played: its projections against CVXPY, episodes per second, memory over T.
+"""Measures UC-O-REPS in real runs: its projections compared with CVXPY, episodes per second, memory over T.
 
-Aims: the projections of a run, with the theory's eta and sets from real counts, are at least 1,000x, 2,000x and 4,000x
+Goals: the projections of a run, with the theory's eta and sets from real counts, are at least 1,000x, 2,000x and 4,000x
 faster than CVXPY + Clarabel on the same problems at 5x5x4, 6x10x4 and 10x20x5; an episode of ``play`` costs at most
-twice the projection alone; 10^7 episodes on sixteen transitions in memory that does not grow with T.
+twice the projection alone; 10^7 episodes on sixteen transitions take memory that does not grow with T.
 
-A run projects in compiled code, one episode after another: "in the run" times that, the kernel and its arguments as the
-learner calls it.  "from Python" is ``Projector.project``, which checks its input and builds a result.  Of CVXPY it is
-the best of several calls, from the problem's definition to its solution.
+"in the run" is the time of the kernel, called as the learner calls it.  "from Python" is ``Projector.project``, which
+checks its input and builds a result.  The time of CVXPY is the best of several calls, from the definition of the
+problem to its solution.
 """
 
 import resource
@@ -43,7 +43,7 @@ def main(console: Console) -> None:
 
 
 def time_in_run(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball) -> float:
-    """Seconds of one projection as a learner asks for it: the kernel alone."""
+    """Seconds of one projection by the kernel alone, as in a learner."""
     log_w, answer = weights.copy(), new_answer(projector.layout)[0]
     problem = (
         None,
@@ -61,18 +61,18 @@ def time_in_run(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball) -
 def problems_of(
     mdp: am.MDP, losses: am.losses.Losses, marks: tuple[int, ...]
 ) -> Iterator[tuple[int, np.ndarray, am.L1Ball]]:
-    """What a run of UC-O-REPS projects after so many episodes: the weights and the set."""
+    """The projections of a run of UC-O-REPS at the marks: episode, weights and set."""
     sk = mdp.skeleton
     learner, eta = am.UCOREPS(sk, horizon=HORIZON), am.bounds.eta(sk, HORIZON)
     for t in marks:
         am.play(mdp, losses, learner, t - 1 - learner.episode)
-        last = learner.policy  # to which losses that adapt will answer
+        last = learner.policy  # adaptive losses react to it
         am.play(mdp, losses, learner, 1)
         yield t, learner.log_q - eta * losses.at(t, {t - 1: last}), learner.row_set
 
 
 def times_of(projector: am.Projector, weights: np.ndarray, rows: am.L1Ball, rounds: int) -> tuple[float, float, float]:
-    """Seconds in a run, from Python, and of CVXPY: the best of several rounds, in turns."""
+    """Seconds in a run, from Python, and of CVXPY: the best of several alternating rounds."""
     alone = partial(projector.project, weights, rows)
     found = [
         (
@@ -99,7 +99,7 @@ def projections(console: Console) -> None:
             sums += times
             table.add_row(size, name, f"{t:,}", f"{(r.mu > 1e-9).mean():.0%}", f"{r.iterations}", *cells(*times))
         table.add_row(size, name, "all", "", "", *cells(*sums), style="bold", end_section=True)
-    console.print(table, "aims: 1,000x, 2,000x, 4,000x against CVXPY\n")
+    console.print(table, "goals: 1,000x, 2,000x, 4,000x against CVXPY\n")
 
 
 def cells(inside: float, alone: float, oracle: float) -> list[str]:
@@ -108,7 +108,7 @@ def cells(inside: float, alone: float, oracle: float) -> list[str]:
 
 
 def episode_time(mdp: am.MDP, losses: am.losses.Losses, learner: am.UCOREPS, count: int) -> float:
-    """Seconds an episode takes at its best, over further blocks of the game, the drawing of the losses included."""
+    """The best seconds per episode over further blocks of the game, including drawing the losses."""
     from advmdp.core.streams import stream_key, uniforms
     from advmdp.learners.episode import make_block
 
@@ -145,11 +145,11 @@ def episodes(console: Console) -> None:
                 size, name, f"{length:,}", f"{once * 1e6:,.0f} us", f"{1 / once:,.0f}",
                 f"{alone * 1e6:,.0f} us", f"{once / alone:.2f}",
             )  # fmt: skip
-    console.print(table, "aim: at most 2 projections an episode\n")
+    console.print(table, "goal: an episode takes at most 2 projections\n")
 
 
 def long_game(console: Console, longest: int = 10**7) -> None:
-    """The peak of the process's memory after games of growing length: it must not grow."""
+    """Measure the peak memory of the process after games of growing length; it must not grow."""
     mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
     losses = am.losses.Switching(mdp.skeleton, period=1000, seed=0)
     table = Table(title=f"Long games on {mdp.skeleton.num_transitions} transitions")
@@ -163,4 +163,4 @@ def long_game(console: Console, longest: int = 10**7) -> None:
         table.add_row(
             f"{count:,}", f"{seconds:.1f} s", f"{seconds / count * 1e6:.1f}", f"{peak:,.0f} MB", f"{game.regret:+,.0f}"
         )
-    console.print(table, "aim: memory does not grow with T\n")
+    console.print(table, "goal: memory does not grow with T\n")

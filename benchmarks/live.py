@@ -1,7 +1,7 @@
-"""An agent in a running system: what a durable step costs next to one commit of SQLite, and how soon an agent opens.
+"""Measures an agent in a running system: the time of a durable step compared with one commit of SQLite, and of opening.
 
-Claim: act + arrive + cost, durable, take at most 3 times as long as one commit of one row.  Both take turns, on the
-same disk and with the same settings, so that a slow moment of the machine hits both; medians are compared.
+Claim: act + arrive + cost, durable, take at most 3 times as long as one commit of one row.  Both alternate, on the same
+disk and with the same settings, so that a slow moment of the machine affects both; medians are compared.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ STEPS = [
 ]  # fmt: skip
 ROUNDS = 400
 MOST = 3.0
-"""Commits that a step may take as long as."""
+"""The most commits that a step may cost."""
 EPISODES = 2000
 COMMIT, STEP = "one commit of one row", "act + arrive + cost"
 
@@ -66,7 +66,7 @@ def measured(folder: Path) -> dict[str, list[float]]:
 
 
 def opening(folder: Path) -> tuple[int, float, float]:
-    """Seconds of CPU to open an agent with its snapshot, and from the log alone."""
+    """CPU seconds to open an agent from its snapshot, and from the log alone."""
     sk, rng = am.Skeleton.from_steps(STEPS), np.random.default_rng(0)
     with am.Agent.open(folder / "long.db", skeleton=sk, durable=False) as agent:
         for _ in range(EPISODES):
@@ -91,7 +91,7 @@ def opening(folder: Path) -> tuple[int, float, float]:
 
 
 def main(console: Console) -> None:
-    with tempfile.TemporaryDirectory(dir=".") as name:  # the usual place may be in memory, where nothing is durable
+    with tempfile.TemporaryDirectory(dir=".") as name:  # the default may be in memory, where commits are free
         folder = Path(name)
         found = {what: median(times) for what, times in measured(folder).items()}
         table = Table("durable", "ms, median", "commits")

@@ -1,4 +1,4 @@
-"""How this project measures: the best of several repeats, and the peak of what was allocated."""
+"""Measures time, as the best of several repeats, and peak memory."""
 
 import time
 import tracemalloc
@@ -8,7 +8,7 @@ __all__ = ["best_time", "peak_bytes"]
 
 
 def best_time(work: Callable[[], object], budget: float = 1.0, least: int = 3) -> float:
-    """Seconds a call takes at its best.  Short calls are timed in batches, so that the clock's own cost is lost."""
+    """The best time of a call, in seconds.  Short calls are timed in batches, so that the clock costs little."""
     work()
     start = time.perf_counter()
     work()
@@ -25,7 +25,7 @@ def best_time(work: Callable[[], object], budget: float = 1.0, least: int = 3) -
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """The most that ``work`` had allocated at any one time, beyond what was there before."""
+    """The peak memory that ``work`` allocates, in bytes."""
     tracemalloc.start()
     try:
         work()

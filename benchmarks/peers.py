@@ -1,11 +1,11 @@
-"""Episodes of learners that others ship, on our worlds: seconds an episode, compilation not counted.
+"""Measures learners from other libraries on our worlds: seconds per episode, without compilation.
 
-None of them meets arbitrary losses: they see rewards 1 - loss, and only their speed is compared.  rlberry 0.6 has
-four, compiled by Numba; rlberry-scool has UCBVI alone, in plain Python, and needs rlberry 0.7.  So each has an
-environment of its own (``make .venv-peers/ready``) and only NumPy is imported at the top: ``python -m benchmarks.peers
-WORLD.npz`` prints, under any interpreter, the times of the peers it has, as JSON.
+None of them handles arbitrary losses.  They see rewards 1 - loss, and only their speed is compared.  rlberry 0.6 has
+four, compiled by Numba.  rlberry-scool has only UCBVI, in plain Python, and needs rlberry 0.7.  So each library has its
+own environment (``make .venv-peers/ready``), and this file imports only NumPy at the top: ``python -m benchmarks.peers
+WORLD.npz`` prints, with any interpreter, the times of its peers as JSON.
 
-Their way of being timed is kind to them: losses are drawn beforehand, and their logs are off.
+The comparison favours them: losses are drawn beforehand, and their logs are off.
 """
 
 import contextlib
@@ -46,11 +46,11 @@ class World:
     successor: np.ndarray
     transition: np.ndarray
     losses: np.ndarray
-    """Episodes by transitions; they come round again when they are used up."""
+    """(episodes, transitions); they repeat when they end."""
 
     @classmethod
     def of(cls, mdp: "am.MDP", losses: "am.losses.Losses", count: int) -> "World":
-        """The world over at most ``count`` episodes' losses, fewer where they would take too much room."""
+        """The world with the losses of at most ``count`` episodes; fewer if they take too much memory."""
         sk = mdp.skeleton
         block = losses.block(0, max(1, min(count, MOST_LOSSES // sk.num_transitions)))
         return cls(len(sk.layer_ptr) - 2, sk.pair_ptr, sk.transition_ptr, sk.successor, mdp.transition, block)
@@ -65,7 +65,7 @@ class World:
 
 
 def environment(world: World, seed: int) -> Any:
-    """The world as a Gymnasium environment.  Its own work is kept small, lists and one bisection a step."""
+    """The world as a Gymnasium environment.  It is fast: lists, and one bisection per step."""
     import gymnasium
     from rlberry.spaces import Discrete  # its counters refuse Gymnasium's own
 
@@ -76,7 +76,7 @@ def environment(world: World, seed: int) -> Any:
     states = int(world.successor.max()) + 1
     pair_ptr, successor = world.pair_ptr.tolist(), world.successor.tolist()
     ptr = world.transition_ptr.tolist()
-    # The last entry of a row is left out, so that rounding can not lead beyond the row.
+    # Without the last entry of a row, so that rounding cannot lead beyond the row.
     sums = [np.cumsum(world.transition[a : b - 1]).tolist() for a, b in pairwise(ptr)]
     rewards, draw = 1.0 - world.losses, Random(seed).random
 
@@ -106,7 +106,7 @@ def environment(world: World, seed: int) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the peers' warnings and progress lines."""
+    """Silence the peers' warnings and progress lines."""
     logger = logging.getLogger("rlberry_logger")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,7 +118,7 @@ def quiet() -> Iterator[None]:
 
 
 def installed(packages: tuple[str, ...]) -> bool:
-    """Whether the packages are there in these versions."""
+    """Whether the packages are installed in these versions."""
     found = {d.name.lower(): d.version for d in metadata.distributions()}
     return all(found.get(p.split()[0], "").startswith(f"{p.split()[1]}.") for p in packages)
 
@@ -126,12 +126,12 @@ def installed(packages: tuple[str, ...]) -> bool:
 def agent_of(module: str, name: str, world: World) -> Any:
     kind = getattr(import_module(module), name)
     agent = kind(environment(world, seed=0), horizon=world.steps, copy_env=False, seeder=0)
-    agent.set_writer(None)  # learning alone is timed, not its log
+    agent.set_writer(None)  # time the learning, not its log
     return agent
 
 
 def time_of(module: str, name: str, packages: tuple[str, ...], world: World) -> float | None:
-    """Seconds an episode takes at its best, or None if the packages are not there."""
+    """The best seconds per episode, or None if the packages are missing."""
     if not installed(packages):
         return None
     with quiet():
@@ -145,7 +145,7 @@ def time_of(module: str, name: str, packages: tuple[str, ...], world: World) -> 
         seconds(2)  # compiles
         chunk = max(3, int(CHUNK / seconds(1)))
         seconds(chunk)
-        # A call of fit ends by planning once more, for the policy it recommends: that is no part of an episode.
+        # At its end, fit plans once more for the policy that it recommends; subtract this.
         extra = min(seconds(0) for _ in range(CHUNKS))
         return (min(seconds(chunk) for _ in range(CHUNKS)) - extra) / chunk
 
@@ -160,7 +160,7 @@ TIMES: dict[str, Callable[[World], float | None]] = {
 
 
 def times_of(world: World) -> dict[str, float]:
-    """Seconds an episode of every peer that is there."""
+    """Seconds per episode of every installed peer."""
     return {name: seconds for name, measure in TIMES.items() if (seconds := measure(world)) is not None}
 
 

@@ -1,15 +1,15 @@
-"""The projection: against CVXPY, against the least that any method must do, its certificate, growth and memory.
+"""Measures the projection: compared with CVXPY and with one pass of NumPy's exp; its certificate, growth and memory.
 
-Problems are those of a run, but for the size of the sets: counts drawn from the true dynamics as after thirty visits a
-pair, radii of Section 4.1 (for boxes, bounds of Bernstein's form) times a scale that makes none, a tenth or four fifths
-of the rows tight, eta of Theorem 5.1, and weights q_t exp(-eta z_t) that the run itself has brought about.
+Problems come from a run, except for the size of the sets.  Counts are drawn from the true dynamics, about thirty visits
+per pair.  Radii are those of Section 4.1 (for boxes, Bernstein bounds) times a scale that makes none, a tenth or four
+fifths of the rows tight.  eta is that of Theorem 5.1, and weights q_t exp(-eta z_t) come from the run itself.
 `learning.py` takes the problems of real runs.
 
-Aims: the first projection of a new process takes 0.5 s of CPU with all imports; every single problem is solved 1,000x
-(5x5x4) and 2,000x (6x10x4) faster than by CVXPY + Clarabel; at most 15x NumPy's exponential pass at 16,200 entries with
-few tight rows, 30x with most, 12x at 400,000; cost linear in the transitions from 10^3 to 10^7, and for sparse problems
-at 10^7 at most twice that at 10^4 for each transition; less than 12 arrays of the size of q.  Where arrays outgrow the
-caches NumPy's own pass slows down too; the table has both.
+Goals: the first projection of a new process takes 0.5 s of CPU with all imports; every problem is solved 1,000x (5x5x4)
+and 2,000x (6x10x4) faster than by CVXPY + Clarabel; at most 15x NumPy's exponential pass at 16,200 entries with few
+tight rows, 30x with most, 12x at 400,000; the cost is linear from 10^3 to 10^7 transitions, and for sparse problems the
+cost per transition at 10^7 is at most twice that at 10^4; less than 12 arrays of the size of q.  If arrays exceed the
+caches, NumPy's own pass slows down too; the table has both.
 """
 
 import json
@@ -44,12 +44,12 @@ WITHOUT_CERTIFICATE = (
     "        return found\n"
     "    for x in range(sk.states):\n",
 )
-"""What is changed in a copy of the package to see what the certificate costs."""
+"""An edit in a copy of the package that removes the certificate, to measure its cost."""
 
 
 @dataclass
 class Run:
-    """UC-O-REPS in a late epoch: the set does not change any more, q does."""
+    """UC-O-REPS in a late epoch: the set is constant, q changes."""
 
     mdp: am.MDP
     rows: am.L1Ball | am.Box
@@ -62,13 +62,13 @@ class Run:
         return self.log_q - self.eta * self.losses.at(t)
 
     def tight(self) -> float:
-        """The share of pairs whose set binds."""
+        """The share of pairs whose set is active."""
         r = self.projector.project(self.weights(0), self.rows)
         return float((r.mu > 1e-9).mean())
 
 
 def around(mdp: am.MDP, kind: str, scale: float) -> am.L1Ball | am.Box:
-    """The sets after thirty visits a pair, more or less: centres that were observed, sizes times ``scale``."""
+    """The sets after about thirty visits per pair: observed centres, sizes times ``scale``."""
     sk = mdp.skeleton
     counts = np.random.default_rng(0).poisson(30 * mdp.transition)
     visits = np.add.reduceat(counts, sk.transition_ptr[:-1])
@@ -131,15 +131,16 @@ def projection_time(run: Run) -> float:
 
 
 def exponential_time(run: Run) -> float:
-    """NumPy's own pass over the same arrays: what forming the weights costs at the least."""
+    """The time of NumPy's pass over the same arrays: the least cost of forming the weights."""
     z, out = run.losses.at(0), np.empty_like(run.log_q)
     return best_time(lambda: np.exp(run.log_q - run.eta * z, out=out), 0.3)
 
 
 def clarabel_time(sk: am.Skeleton, log_weights: np.ndarray, rows: am.L1Ball | am.Box) -> tuple[float, float]:
-    """Seconds of CVXPY + Clarabel for the same projection, all in all and inside the solver.
+    """Seconds of CVXPY + Clarabel for the same projection: in total, and inside the solver.
 
-    The smaller of wall and CPU time: other processes interrupt a call of 100 ms, but never the best of many short ones.
+    The smaller of wall and CPU time counts: other processes interrupt a call of 100 ms, but not the best of many short
+    ones.
     """
     import cvxpy as cp
 
@@ -160,9 +161,9 @@ def clarabel_time(sk: am.Skeleton, log_weights: np.ndarray, rows: am.L1Ball | am
 
 
 def least_ratios(run: Run) -> tuple[float, float]:
-    """How many times as long CVXPY + Clarabel takes, and its solver alone: the least over some problems.
+    """The ratio of the time of CVXPY + Clarabel, and of its solver alone, to ours: the least over some problems.
 
-    Each problem by itself, CVXPY's best of three calls (of one, where that takes seconds) against our best.
+    Each problem compares CVXPY's best of three calls (of one, if that takes seconds) with our best.
     """
     sk = run.mdp.skeleton
     small = sk.num_transitions < 5000
@@ -184,13 +185,13 @@ def main(console: Console) -> None:
 
 
 def first_call(console: Console) -> None:
-    """What a new process pays for its first projection: CPU time of all its threads, imports included."""
+    """Measure the first projection of a new process: CPU time of all its threads, imports included."""
     code = (
         "import numpy as np, advmdp as am; sk = am.Skeleton.dense([1, 2, 1], 2); "
         "am.project(sk, np.zeros(8), am.L1Ball(np.zeros(8), np.ones(6)))"
     )
     alone, whole = (min(cpu_time(words) for _ in range(7)) for words in ("import numpy", code))
-    console.print(f"first projection of a new process: {whole:.2f} s of CPU in all, NumPy alone {alone:.2f} s")
+    console.print(f"first projection of a new process: {whole:.2f} s of CPU in total, NumPy alone {alone:.2f} s")
     console.print("claimed: at most 0.5 s\n")
 
 
@@ -218,14 +219,14 @@ def speed(console: Console) -> None:
         )  # fmt: skip
     console.print(table)
     console.print("against CVXPY, the least over the problems: 1,000x claimed at 5x5x4 and 2,000x at 6x10x4")
-    console.print("aims against np.exp: 15 (few tight), 30 (most), 12 (at 400,000); real runs: `learning`\n")
+    console.print("goals against np.exp: 15 (few tight), 30 (most), 12 (at 400,000); real runs: `learning`\n")
 
 
 CERTIFIED = tuple(product(("5x5x4", "6x10x4", "10x20x5"), SETS, SETTINGS))
 
 
 def certified_times() -> list[float]:
-    """Seconds of a projection in each case, by the package that this process has."""
+    """Seconds of a projection in each case, with the package of this process."""
     return [
         projection_time(start_tight(dense(*SIZES[size]), kind, SETTINGS[setting], episodes=30))
         for size, kind, setting in CERTIFIED
@@ -233,7 +234,7 @@ def certified_times() -> list[float]:
 
 
 def certificate(console: Console) -> None:
-    """The share of a projection's time that its certificate takes: the same in a copy of the package without it."""
+    """Measure the certificate's share of a projection, by comparison with a copy of the package without it."""
     times: dict[bool, list[list[float]]] = {True: [], False: []}
     with tempfile.TemporaryDirectory() as folder:
         for with_it in (True, False):
@@ -253,11 +254,11 @@ def certificate(console: Console) -> None:
     for (size, kind, setting), whole, rest in zip(CERTIFIED, *(np.min(t, axis=0) for t in times.values()), strict=True):
         cells = (f"{whole * 1e6:,.1f} us", f"{(whole - rest) * 1e6:,.1f} us", f"{1 - rest / whole:.0%}")
         table.add_row(size, kind, setting, *cells, end_section=setting == "most tight")
-    console.print(table, "the certificate is part of every projection; there is no way to leave it out\n")
+    console.print(table, "the certificate is part of every projection and cannot be disabled\n")
 
 
 def threads(console: Console) -> None:
-    """One thread against two, at 400,000 transitions and above; the answers are the same to the bit."""
+    """Compare one thread with two, from 400,000 transitions on; the answers are the same to the bit."""
     table = Table(title="Two threads")
     for column in ("kind", "transitions", "one", "two", "one / two"):
         table.add_column(column, justify="right")
@@ -270,7 +271,7 @@ def threads(console: Console) -> None:
         assert both[0].project(w, rows).log_q.tobytes() == both[1].project(w, rows).log_q.tobytes()
         cells = (f"{one * 1e3:.2f} ms", f"{two * 1e3:.2f} ms", f"{one / two:.2f}x")
         table.add_row(kind, f"{mdp.skeleton.num_transitions:,}", *cells)
-    console.print(table, "aim: two threads help\n")
+    console.print(table, "goal: two threads help\n")
 
 
 def growth(console: Console) -> None:
@@ -297,7 +298,7 @@ def growth(console: Console) -> None:
             seconds, least = projection_time(run), exponential_time(run)
             weights, rows = run.weights(7), run.rows
             held = peak_bytes(lambda: am.project(mdp.skeleton, weights, am.L1Ball(rows.center, rows.radius)))  # noqa: B023
-            # tracemalloc sees what the call allocates; the weights were there before.
+            # tracemalloc sees only allocations of the call; the weights existed before.
             arrays = (held + weights.nbytes) / (8 * n)
             cells = (f"{run.tight():.0%}", f"{seconds * 1e3:,.2f} ms", f"{seconds / n * 1e9:.1f}",
                      f"{least / n * 1e9:.1f}", f"{seconds / least:.1f}", f"{arrays:.1f}")  # fmt: skip
@@ -306,9 +307,9 @@ def growth(console: Console) -> None:
         table.add_section()
         more = np.exp(np.subtract(*np.diff(points, axis=1)[[4, 1], 0]))  # time per transition
         power = np.polyfit(*np.transpose(points), 1)[0]
-        growths.append(f"{kind}: time grows as transitions^{power:.2f}, at 10^7 {more:.2f} times that at 10^4 for each")
+        growths.append(f"{kind}: time grows as transitions^{power:.2f}; per transition, 10^7 / 10^4 is {more:.2f}")
     console.print(table, "; ".join(growths))
-    console.print("aims: linear from 10^3 to 10^7, so a power of one; sparse, at most twice; fewer than 12 arrays\n")
+    console.print("goals: linear, so a power of one; sparse, 10^7 / 10^4 at most 2; fewer than 12 arrays\n")
 
 
 if __name__ == "__main__":  # what `certificate` runs, with and without it

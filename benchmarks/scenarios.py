@@ -1,8 +1,9 @@
-"""Traffic on an Internet-like graph of 30,000 ASes and more: building it, an episode of UC-O-REPS, memory.
+"""Measures the scenario bgp on graphs of 30,000 ASes and more: building it, an episode of UC-O-REPS, memory.
 
-Aims: built in at most a minute; an episode, losses and account included, in at most about 40 times NumPy's exponential
-pass over the same arrays (np.exp(log_q - eta * z)); less than 4 GB in all.  Each size has a process of its own, so that
-the peak is its own.  The theory's step for T = 10^4 and a hundred times that, radii x 0.1, after thirty episodes.
+Goals: built in at most a minute; an episode, including losses and accounts, takes at most about 40 times NumPy's
+exponential pass over the same arrays (np.exp(log_q - eta * z)); less than 4 GB in total.  Each size runs in its own
+process, to measure its own peak.  The step size is the theory's for T = 10^4, and a hundred times that; radii x 0.1;
+after thirty episodes.
 """
 
 import json
@@ -45,25 +46,25 @@ def main(console: Console) -> None:
         console.print(said)
         for row in rows:
             table.add_row(*row, end_section=row is rows[-1])
-    console.print(table, "aims: a minute, about 40, 4 GB\n")
+    console.print(table, "goals: a minute, about 40, 4 GB\n")
 
 
 def measured(ases: int) -> tuple[str, list[list[str]]]:
-    """What is to be said of a size, and a row of the table for each step."""
+    """A line about a size, and a table row for each step size."""
     begin = time.perf_counter()
     scenario = make_scenario("bgp", ases=ases)
     built = time.perf_counter() - begin
-    # Two threads share a projection from 400,000 transitions on.
+    # From 400,000 transitions on, two threads can share a projection.
     kinds = [(1, 1), (100, 1), *([(1, 2)] if scenario.mdp.skeleton.num_transitions >= 400_000 else [])]
     rows = [[f"{ases:,}", f"{times} eta", f"{threads}", *timed(scenario, times, threads)] for times, threads in kinds]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     sk = scenario.mdp.skeleton
     sizes = f"{sk.num_states:,} states, {sk.num_pairs:,} pairs, {sk.num_transitions:,} transitions"
-    return f"{ases:,} ASes: built in {built:.1f} s, {sizes}, {peak:.2f} GB at the peak of the process", rows
+    return f"{ases:,} ASes: built in {built:.1f} s, {sizes}, peak memory {peak:.2f} GB", rows
 
 
 def timed(scenario: Scenario, times: float, threads: int) -> list[str]:
-    """The losses, the projection alone, an episode, and what they are measured by."""
+    """Time the losses, the projection, an episode, and NumPy's exponential pass."""
     sk, losses = scenario.mdp.skeleton, scenario.losses_from(1)
     eta = times * am.bounds.eta(sk, HORIZON)
     learner = am.UCOREPS(sk, HORIZON, eta=eta, confidence_scale=0.1, successors="possible", threads=threads)

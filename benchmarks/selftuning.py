@@ -1,11 +1,11 @@
-"""SelfTuning: an episode against the projections of its experts, its time at three sizes, and what a thread saves.
+"""Measures SelfTuning: an episode compared with the projections of its experts, at three sizes, and with two threads.
 
-Aim: an episode costs at most 1.2 times the projections of its experts.  Both are of the same episodes of one run, with
-the defaults: first the run is followed and the problem of every expert written down, weights, start and set; then the
-episodes are played again in one block, and the problems solved again one after another, in turns, the best of several.
-Experts with a negligible weight rest, so the projections that are made are also counted by themselves.
-An episode includes the drawing of its path and its account under P, not that of its losses.  Seconds of the processor
-are counted, since others may use the machine; but with two threads those of the clock.
+Goal: an episode costs at most 1.2 times the projections of its experts.  Both use the same episodes of one run with
+defaults.  The run first records the problem of every expert: weights, start and set.  Then the episodes are replayed in
+one block and the problems solved again, alternately; the best of several rounds counts.  Experts with a negligible
+weight rest, so the table also compares with only those projections that the learner makes.  An episode includes drawing
+its path and accounting under P, but not drawing its losses.  Times are CPU times, since the machine may be shared; for
+two threads they are wall-clock times.
 """
 
 import time
@@ -39,13 +39,13 @@ WORLDS = {
 
 
 class Problem(NamedTuple):
-    """A projection: where it begins, the set, and the weights."""
+    """A projection: its start, set and weights."""
 
     start: np.ndarray | None
     bounds: Bounds
     log_w: np.ndarray
     made: bool
-    """Whether the learner makes it, or lets the expert rest."""
+    """Whether the learner makes it; otherwise the expert rests."""
 
 
 def main(console: Console) -> None:
@@ -59,14 +59,14 @@ def main(console: Console) -> None:
         episode, alone, made, share = compared(mdp, losses_of(mdp.skeleton), learner, BEFORE[size], EPISODES[size])
         cells = (f"{episode * 1e6:,.0f} us", f"{alone * 1e6:,.0f} us", f"{episode / alone:.2f}")
         table.add_row(size, name, f"{BEFORE[size]:,}", *cells, f"{share:.0%}", f"{episode / made:.2f}")
-    console.print(table, "aim: at most 1.2 projections of its experts an episode\n")
+    console.print(table, "goal: an episode takes at most 1.2 times the projections of its experts\n")
     threads(console)
 
 
 def compared(
     mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, before: int, count: int
 ) -> tuple[float, float, float, float]:
-    """Seconds of an episode, of the projections of all experts, and of those that are made; and their share."""
+    """Seconds of an episode, of all experts' projections, and of those that are made; and the share made."""
     am.play(mdp, losses, learner, before)
     begin = learner.state()
     problems = [problem for t in range(count) for problem in problems_of(mdp, losses, learner, before + t)]
@@ -101,7 +101,7 @@ def block_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, firs
 
 
 def problems_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, t: int) -> list[Problem]:
-    """What episode t makes the experts project, after it was played."""
+    """The projections of the experts after episode t, which this plays."""
     pool, sk = learner._memory, mdp.skeleton
     betas, log_q, eta = pool.betas.copy(), pool.log_q.copy(), am.bounds.eta(sk, 1) / np.sqrt(t + 1.0)
     epochs = learner.epochs
@@ -111,7 +111,7 @@ def problems_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, t
     )
     all_made, found = learner.epochs > epochs or (t + 1) % 10 == 0, []
     for e, expert in enumerate(learner._experts):
-        if expert.kind == DESCENT:  # any time: with what the step loses handed back to the start
+        if expert.kind == DESCENT:  # anytime: the decrease of the step size goes to the start
             keep = np.sqrt((t + 1.0) / (t + 2.0))
             log_w = keep * (log_q - eta * pool.z) + (1.0 - keep) * uniform_logarithms(sk)
         elif pool.awake[e]:
@@ -126,13 +126,13 @@ def problems_of(mdp: am.MDP, losses: am.losses.Losses, learner: am.SelfTuning, t
 
 
 def levelled(sk: am.Skeleton, log_w: np.ndarray) -> np.ndarray:
-    """Less the largest of each layer, which changes no projection."""
+    """Subtract the largest of each layer, which changes no projection."""
     first = sk.layer_transition_ptr
     return log_w - np.repeat(np.maximum.reduceat(log_w, first[:-1]), np.diff(first))
 
 
 def signal_of(learner: am.SelfTuning, expert: Expert, t: int) -> np.ndarray:
-    """What an expert responds to in episode t."""
+    """The losses to which an expert responds in episode t."""
     pool, name = learner._memory, expert.name.split()
     if "of" in name:
         return (pool.means if name[0] == "mean" else pool.ago)[expert.first + t % expert.period]
@@ -146,7 +146,7 @@ def step_of(learner: am.SelfTuning, expert: Expert, t: int) -> float:
 
 
 def threads(console: Console) -> None:
-    """A large world with one thread and with two: the same to the bit, and sooner where there are two cores."""
+    """Compare one thread with two in a large world; the results are the same to the bit."""
     mdp, found = dense(*SIZES[LARGE]), {1: np.inf, 2: np.inf}
     losses, count = WORLDS["drifting"](mdp.skeleton), EPISODES[LARGE]
     learners = {number: am.SelfTuning(mdp.skeleton, threads=number) for number in found}
@@ -158,4 +158,4 @@ def threads(console: Console) -> None:
             found[number] = min(found[number], (time.perf_counter() - start) / count)
     assert np.array_equal(learners[1].q, learners[2].q)
     one, two = found[1] * 1e3, found[2] * 1e3
-    console.print(f"{LARGE}: {one:,.1f} ms an episode with one thread, {two:,.1f} with two: {one / two:.2f}x\n")
+    console.print(f"{LARGE}: {one:,.1f} ms per episode with one thread, {two:,.1f} with two: {one / two:.2f}x\n")

@@ -1,8 +1,8 @@
-"""How soon something happens: the command line against an empty Python, and the first projection of a new process.
+"""Measures start-up: the command line compared with an empty Python, and the first projection of a new process.
 
 Claims: ``advmdp --help`` takes at most 10 times, and ``advmdp list`` at most 25 times, as long as ``python -c pass``;
-the first projection of a process costs at most 0.5 s of CPU, imports included.  Processes take turns, so that a slow
-moment of the machine hits all of them.
+the first projection of a process costs at most 0.5 s of CPU, imports included.  Processes alternate, so that a slow
+moment of the machine affects all of them.
 """
 
 import os
@@ -38,20 +38,20 @@ LINES: dict[str, list[str]] = {
     FIRST: [sys.executable, "-c", PROJECTION],
 }
 MOST = {HELP: 10.0, LIST: 25.0}
-"""Times the empty Python that each may take."""
+"""The largest allowed ratio to the empty Python."""
 MOST_CPU = 0.5
-"""Seconds of CPU that the first projection may take."""
+"""The most CPU seconds that the first projection may take."""
 
 
 class Cost(NamedTuple):
-    """Seconds of one process, by the clock and of CPU (its own and the system's)."""
+    """Seconds of one process: wall-clock time and CPU time (user and system)."""
 
     wall: float
     cpu: float
 
 
 def cost(line: list[str]) -> Cost:
-    """Of a process that runs to its end; compiled Python is kept on disk, as it is for users."""
+    """Measure a whole process; byte code is cached on disk, as it is for users."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL)
@@ -65,21 +65,21 @@ def cost(line: list[str]) -> Cost:
 
 def main(console: Console) -> None:
     for line in LINES.values():
-        cost(line)  # compiles what was not compiled yet
+        cost(line)  # fills the cache of byte code
     rounds = [{name: cost(line) for name, line in LINES.items()} for _ in range(REPEATS)]
     costs = {name: [one[name] for one in rounds] for name in LINES}
     console.print(_table(costs))
     for name, most in MOST.items():
         ratios = [_best(costs[name], i) / _best(costs[NOTHING], i) for i in range(2)]
-        _say(console, f"{name}: at most {most:g} times {NOTHING}, by the clock and of CPU", max(ratios) <= most)
+        _say(console, f"{name}: at most {most:g} times {NOTHING}, in wall-clock and CPU time", max(ratios) <= most)
     cpu = _best(costs[FIRST], 1)
     _say(console, f"{FIRST}: at most {MOST_CPU:g} s of CPU ({cpu:.2f} s)", cpu <= MOST_CPU)
 
 
 def _table(costs: dict[str, list[Cost]]) -> Table:
-    table = Table(title=f"Milliseconds of a process, of {REPEATS}, and times {NOTHING}")
+    table = Table(title=f"Milliseconds per process, {REPEATS} repeats, and ratios to {NOTHING}")
     table.add_column("process")
-    for column in ("clock, best", "median", "CPU, best", "median", "times, clock", "times, CPU"):
+    for column in ("wall, best", "median", "CPU, best", "median", "ratio, wall", "ratio, CPU"):
         table.add_column(column, justify="right")
     for name, found in costs.items():
         row = [1e3 * value for i in range(2) for value in (_best(found, i), median(one[i] for one in found))]

@@ -1,15 +1,15 @@
-"""A battery against hourly prices: what it earns a day, next to simple rules and to perfect foresight.
+"""Compare a learner with simple rules and perfect foresight: the earnings of a battery that trades at hourly prices.
 
     python examples/battery.py                      5 seeds of 1,000 days with generated prices: a minute
     python examples/battery.py --seeds 20           the table of the documentation
-    python examples/battery.py --zones 3            one order for three zones; the dearest of each day counts
-    python examples/battery.py --risk 2             a dial: the larger it is, the less a single hour may cost
+    python examples/battery.py --zones 3            one order for three zones; the most expensive one counts
+    python examples/battery.py --risk 2             minimise a risk; larger numbers penalise expensive hours more
     python examples/battery.py --csv prices.csv     your own prices: day,hour,price or day,hour,north,south,...
     python examples/battery.py --csv prices.csv --fill     the same, with missing prices taken from the day before
 
-Generated prices come in three kinds: those that persist, each day much like the last; those of which two days in five
-are turned over, dear hours cheap and cheap ones dear; and real-time prices, about 10 $ in most hours and thousands in a
-few.  The first table shows money earned per day, the second the regret: how much more the best fixed policy of all
+There are three kinds of generated prices.  "prices persist": each day resembles the last.  "days are upset": on two
+days in five, cheap and expensive hours are swapped.  "real-time prices": about 10 $ in most hours, thousands in a few.
+The first table shows the money earned per day.  The second shows the regret: how much more the best fixed policy of all
 these days would have earned.  The best is green.  Day-ahead prices are known and need no learning: see best_schedule.
 """
 
@@ -26,11 +26,11 @@ OURS = "SelfTuning"
 TUNED = "UC-O-REPS, tuned by hand"
 RULES = ("replay yesterday", "7-day average", "average of all days", "fixed hours")
 HOURS = {"charge": range(2, 6), "discharge": range(17, 21)}
-"""What an engineer would set a timer to."""
+"""The hours that an engineer would set on a timer."""
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, days: int) -> dict[str, am.Learner]:
-    """All rules know that an order fails as often in one hour as in another (``kinds``); none is told how often."""
+    """All rules know that orders fail equally often in all hours (``kinds``), but not how often."""
     sk, kinds = scenario.mdp.skeleton, scenario.kinds
     eta = am.bounds.eta(sk, days, criterion.lipschitz(sk))
     rules: dict[str, am.Learner] = {
@@ -68,7 +68,7 @@ def worlds(zones: int, csv: str | None, fill: bool = False) -> dict[str, Scenari
 
 
 def orders(game: am.Game) -> str:
-    """Hour by hour what the learner is most likely to order now: + charge, - discharge, . hold."""
+    """The learner's likeliest order for each hour: + charge, - discharge, . hold."""
     sk = game.mdp.skeleton
     visits = np.add.reduceat(am.occupancy(game.mdp, game.learner.policy), sk.transition_ptr[:-1])
     marks = {"charge": "+", "hold": ".", "discharge": "-"}
@@ -88,9 +88,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--zones", type=int, default=1)
     parser.add_argument("--risk", type=float, help="the power c of the risk criterion, above 1; for one zone")
-    parser.add_argument("--csv", help="a file of your own prices, each day of which is played once")
+    parser.add_argument("--csv", help="a file of your own prices; each day is played once")
     parser.add_argument("--fill", action="store_true", help="take missing prices of the file from the day before")
-    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
+    parser.add_argument("--out", type=picture, help="a PNG file for the curves of cost and regret")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.zones, arguments.csv, arguments.fill)
@@ -98,19 +98,19 @@ def main() -> None:
             parser.error("--risk is for one zone")
         days = next(iter(found.values())).episodes or arguments.days
         criterion = None if arguments.risk is None else am.Risk(alpha=0.0, c=arguments.risk)
-        # 0 is the seed on which UC-O-REPS was tuned.
+        # UC-O-REPS was tuned on seed 0.
         compared = compare(found, learners, days, range(1, arguments.seeds + 1), criterion)
     except am.InputError as error:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {days:,} days"
     if arguments.risk is None:
-        console.print(compared.paid_table(f"Money earned a day: {length}", earned=True, ours=OURS, rules=RULES))
+        console.print(compared.paid_table(f"Money earned per day: {length}", earned=True, ours=OURS, rules=RULES))
     unit = "in money" if arguments.risk is None else "in risk"
-    console.print(compared.table(f"Regret of a day {unit}: {length}", "a day of the best fixed policy costs"))
+    console.print(compared.table(f"Regret per day {unit}: {length}", "daily cost of the best fixed policy"))
     if arguments.out is not None:
         compared.draw(arguments.out)
     last = compared.last[OURS, next(reversed(found))]
-    console.print(f"What SelfTuning would order tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
+    console.print(f"SelfTuning's orders for tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 
 
 if __name__ == "__main__":

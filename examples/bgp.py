@@ -1,4 +1,4 @@
-"""Traffic to one AS over neighbours that have policies of their own: who learns how to send it?
+"""Compare learners that send traffic to one AS, through neighbours with policies of their own, with simple rules.
 
     python examples/bgp.py                                a generated Internet of 200 ASes, 3 seeds: a minute
     python examples/bgp.py --seeds 20                     the table of the documentation
@@ -6,9 +6,9 @@
     python examples/bgp.py --source 17 --destination 20   a single flow
     python examples/bgp.py --out bgp.png                  and a picture
 
-The first table shows what an episode costs, the mean and its standard error over the seeds of the costs, next to the
-rules that an engineer would write; "shortest" is what plain BGP would do: the fewest hops, customers before peers
-before providers.  The second shows the regret against the best fixed policy.  The least is green.
+The first table shows the cost per episode, with the mean and standard error over the seeds of the costs.  "shortest" is
+what plain BGP would do: the fewest hops, then customers before peers before providers.  The second table shows the
+regret against the best fixed policy.  The least is green.
 """
 
 import argparse
@@ -27,7 +27,7 @@ RULES = ("last cost, pooled", "smoothed cost, pooled", "mean cost, pooled", "sho
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, episodes: int, shortest: np.ndarray) -> dict[str, am.Learner]:
-    """Pooled rules take an untried neighbour to be as the others were; nobody is told how neighbours behave."""
+    """Pooled rules expect an untried neighbour to behave like the others; nobody knows how neighbours behave."""
     sk, kinds = scenario.mdp.skeleton, scenario.kinds
     eta = 30 * am.bounds.eta(sk, episodes)
     return {
@@ -42,7 +42,7 @@ def learners(scenario: Scenario, criterion: am.Criterion, episodes: int, shortes
 
 
 def fates(mdp: am.MDP, policy: np.ndarray) -> np.ndarray:
-    """(hops + 1, 4): the shares of traffic that climb, descend, are lost and are delivered after each hop."""
+    """(hops + 1, 4): the shares of traffic climbing, descending, lost and delivered after each hop."""
     sk = mdp.skeleton
     visits = np.bincount(sk.successor, am.occupancy(mdp, policy), sk.num_states)
     visits[0] = 1.0
@@ -57,7 +57,7 @@ def fates(mdp: am.MDP, policy: np.ndarray) -> np.ndarray:
 
 
 def draw(compared: Comparison, out: str) -> None:
-    """Regret of the last seed; what becomes of the traffic, hop by hop, under the learned and the best policy."""
+    """Draw what was paid so far (last seed), and the traffic hop by hop under the learned and the best policy."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -67,10 +67,11 @@ def draw(compared: Comparison, out: str) -> None:
 
     figure, (left, *others) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", width_ratios=(5, 3, 3))
     for ((name, _), game), colour in zip(compared.last.items(), PALETTE, strict=False):
-        line = game.curve.drop_nulls("regret")
-        left.plot(line["episode"], LOST * line["regret"], color=colour, label=name, lw=2.2 if name == OURS else 1.2)
-    left.set(xlabel="episode", ylabel="regret, in money", title="what learning costs")
-    left.legend(fontsize=7)
+        episode, paid = game.curve["episode"], LOST * game.curve["loss"] / game.curve["episode"]
+        left.plot(episode, paid, color=colour, label=name, lw=2.2 if name == OURS else 1.2)
+    left.set(xlabel="episode", xscale="log", ylabel="cost per episode so far", title="what was paid")
+    left.set_ylim(top=1.3 * left.get_ylim()[1])  # room for the legend
+    left.legend(fontsize=7, ncols=2, loc="upper right")
     game = compared.last[OURS, WORLD]
     for axes, title, policy in zip(
         others, ("learned", "best fixed policy"), (game.learner.policy, game.comparator.policy), strict=True
@@ -92,14 +93,14 @@ def draw(compared: Comparison, out: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--file", help="AS relationships of your own")
-    parser.add_argument("--ases", type=int, default=200, help="how many are generated where there is no file")
-    parser.add_argument("--source", type=int, help="the AS whose traffic it is; without it that of all ASes")
+    parser.add_argument("--file", help="your own file of AS relationships")
+    parser.add_argument("--ases", type=int, default=200, help="the number of ASes to generate without a file")
+    parser.add_argument("--source", type=int, help="the AS that sends; the default is all ASes")
     parser.add_argument("--destination", type=int)
     parser.add_argument("--hops", type=int, default=6)
     parser.add_argument("--episodes", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=3)
-    parser.add_argument("--out", type=picture, help="where to write a picture, a PNG")
+    parser.add_argument("--out", type=picture, help="a PNG file for the picture")
     arguments = parser.parse_args()
     told = {key: getattr(arguments, key) for key in ("file", "ases", "source", "destination", "hops")}
     try:
@@ -117,12 +118,12 @@ def main() -> None:
     console, goal = paper(), f"AS{graph.numbers[found.destination]}"
     console.print(f"Traffic to {goal} from {len(found.sources):,} of {len(graph.numbers):,} ASes: {found.mdp}")
     length = f"{arguments.seeds} seeds of {arguments.episodes:,} episodes"
-    console.print(compared.paid_table(f"Paid an episode: {length}", ours=OURS, rules=RULES))
-    console.print(compared.table(f"Regret of an episode: {length}", "an episode of the best fixed policy costs"))
+    console.print(compared.paid_table(f"Cost per episode: {length}", ours=OURS, rules=RULES))
+    console.print(compared.table(f"Regret per episode: {length}", "cost per episode of the best fixed policy"))
     last = {name: game for (name, _), game in compared.last.items()}
     delivered = {name: fates(game.mdp, game.learner.policy)[-1, 3] for name, game in last.items()}
     delivered["the best fixed policy"] = fates(found.mdp, last[OURS].comparator.policy)[-1, 3]
-    console.print("Delivered at last, with the last seed: " + ", ".join(f"{k} {v:.1%}" for k, v in delivered.items()))
+    console.print("Delivered at the end, last seed: " + ", ".join(f"{k} {v:.1%}" for k, v in delivered.items()))
     if arguments.out:
         draw(compared, arguments.out)
         console.print(f"picture: {arguments.out}", soft_wrap=True)

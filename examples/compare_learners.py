@@ -1,4 +1,4 @@
-"""Every learner of this library in four worlds, over many seeds: what each paid, its regret, a figure of both.
+"""Compare every learner of this library in four worlds, over many seeds: cost, regret, and a figure of both.
 
     python examples/compare_learners.py             20 seeds of 10,000 episodes: about five minutes of one core
     python examples/compare_learners.py --seeds 2 --episodes 500 --out /tmp/learners.png
@@ -8,18 +8,18 @@ A seed is a random MDP of three steps, four states a layer and three actions, an
     stochastic      independent draws around fixed means
     turning         switching once: in every state one action is good for a third of the game, then another
     alternating     switching from episode to episode between two such actions
-    adaptive        higher for what the player did in the episode before
+    adaptive        higher for what the player did in the previous episode
 
-SelfTuning has its defaults, "SelfTuning g" the horizon and guarantee=True. The others have the theory's parameters.
-Where these learn little at such horizons, or far more slowly than need be, a second row, marked *, has practical
-ones, the same in all worlds; nothing is promised for them. Each is granted what it needs: the dynamics or the
-skeleton, the whole loss or that along its path. The first table says what an episode cost, the second what regret that
-is; the least of a column is green. A regret below zero is better than every fixed policy. Adaptive losses answer to
-what is played, so that regrets are against other losses for each learner; what was paid can be compared.
-Other switching worlds: --turn 0.2, --period 100.
+SelfTuning has its defaults; "SelfTuning g" has the horizon and guarantee=True. The others have the theory's parameters.
+If these learn slowly at such horizons, a second row, marked *, has practical parameters, the same in all worlds and
+without a guarantee. Each learner gets what it needs: the dynamics or the skeleton, the whole loss or the loss along its
+path. The first table shows the cost per episode, the second the regret; the least of a column is green. A negative
+regret is better than every fixed policy. Adaptive losses react, so each learner has its own losses: compare costs, not
+regrets. Other switching worlds: --turn 0.2, --period 100.
 """
 
 import argparse
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -50,7 +50,7 @@ TITLES = {
     "whole loss": "adversarial, sees the whole loss", "bandit": "adversarial, sees its path (bandit)",
     "stochastic": "for stochastic losses", "baseline": "baseline",
 }  # fmt: skip
-# What is drawn, by group, and its colour; the table has more.
+# The group and colour of each curve; the table has more learners.
 DRAWN = {
     "SelfTuning": ("whole loss", BLACK), "UCOREPS": ("whole loss", BLUE),
     "UCOREPS *": ("whole loss", SKY), "OREPS": ("whole loss", GREEN),
@@ -77,10 +77,10 @@ def world(seed: int, episodes: int, turn: float = 1 / 3, period: int = 1) -> tup
 
 
 def learners(mdp: am.MDP, T: int, seed: int) -> dict[str, am.Learner]:
-    """All that apply; those that know P are made of the MDP, the others of the skeleton."""
+    """All applicable learners; those that know P get the MDP, the others the skeleton."""
     sk = mdp.skeleton
     L, X, A = sk.num_steps, sk.num_states, sk.num_actions
-    step = float(np.sqrt(L * np.log(A) / (T * X * A)))  # without alpha, and the exploration that it pays for
+    step = float(np.sqrt(L * np.log(A) / (T * X * A)))  # without alpha and its exploration
     return {
         "SelfTuning": am.SelfTuning(sk),
         "SelfTuning g": am.SelfTuning(sk, T, guarantee=True),
@@ -113,7 +113,7 @@ def learners(mdp: am.MDP, T: int, seed: int) -> dict[str, am.Learner]:
 def curves(
     episodes: int, seeds: int, console: Console, turn: float = 1 / 3, period: int = 1
 ) -> tuple[np.ndarray, Curves, Curves]:
-    """The episodes looked at; by learner and world a row for each seed, of what was paid an episode, and of regrets."""
+    """The marked episodes, then costs per episode and regrets by (learner, world), with a row for each seed."""
     paid: dict[tuple[str, str], list[np.ndarray]] = {}
     regret: dict[tuple[str, str], list[np.ndarray]] = {}
     count = len(learners(world(0, episodes)[0], episodes, 0))
@@ -149,7 +149,7 @@ def table(what: str, digits: int, found: Curves, seeds: int, episodes: int) -> T
 
 
 def figure(marks: np.ndarray, paid: Curves, regret: Curves, turn: float, out: Path) -> None:
-    """What was paid, and the regret, means with their standard errors, every curve named at its end."""
+    """Draw costs and regrets: means with standard errors, each curve with its name at its end."""
     spines = {"axes.spines.top": False, "axes.spines.right": False}
     plt.rcParams.update({"font.size": 9, "axes.titlesize": 10, **spines})
     drawn, axes = plt.subplots(len(WORLDS), 2, figsize=(10, 15), layout="constrained")
@@ -163,7 +163,8 @@ def figure(marks: np.ndarray, paid: Curves, regret: Curves, turn: float, out: Pa
                 ax.fill_between(marks, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
                 ends[who] = float(mean[-1])
             ax.set(
-                title=f"{name} losses: {'paid an episode, so far' if found is paid else 'regret'}", xlabel="episodes"
+                title=f"{name} losses: {'mean cost per episode so far' if found is paid else 'regret'}",
+                xlabel="episodes",
             )
             episodes_axis(ax, name, int(marks[-1]), turn)
             if found is regret:
@@ -174,12 +175,12 @@ def figure(marks: np.ndarray, paid: Curves, regret: Curves, turn: float, out: Pa
     picture = BytesIO()
     drawn.savefig(picture, dpi=130)
     plt.close(drawn)
-    # Sixty-four colours: a third of the size, and no difference to be seen.
+    # Sixty-four colours take a third of the space and look the same.
     Image.open(picture).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(out, optimize=True)
 
 
 def regret_axis(ax: Axes, name: str, episodes: int) -> None:
-    """Powers of T are straight lines; but where regret is below zero they are not."""
+    """Logarithmic, so that powers of T are straight lines; symmetric around zero if regret may be negative."""
     if name == "stochastic":
         ax.set(yscale="log", ylim=(1, 4 * episodes))
     else:
@@ -189,7 +190,7 @@ def regret_axis(ax: Axes, name: str, episodes: int) -> None:
 
 
 def episodes_axis(ax: Axes, name: str, episodes: int, turn: float) -> None:
-    """Logarithmic, but where the turn is to be seen."""
+    """Logarithmic, except for the turning losses, to show the turn."""
     if name == "turning":
         ax.set_xlim(0, episodes)
         ax.axvline(turn * episodes, color="0.8", lw=0.8, zorder=0)
@@ -200,7 +201,7 @@ def episodes_axis(ax: Axes, name: str, episodes: int, turn: float) -> None:
 
 
 def label_ends(ax: Axes, ends: dict[str, float]) -> None:
-    """Names at the right edge, in the order of the curves' ends, moved apart where they would overlap."""
+    """Put names at the right edge, in the order of the curves' ends, without overlaps."""
     to_axes = ax.transData + ax.transAxes.inverted()
     names = sorted(ends, key=ends.__getitem__)
     low, high = ax.get_ylim()
@@ -214,7 +215,7 @@ def label_ends(ax: Axes, ends: dict[str, float]) -> None:
 
 
 def apart(wanted: np.ndarray, gap: float) -> np.ndarray:
-    """The places in [0, 1] closest to those wanted, which ascend, that are ``gap`` apart: neighbours are pooled."""
+    """The places in [0, 1] closest to ``wanted``, which ascends, at least ``gap`` apart: isotonic regression."""
     steps = gap * np.arange(len(wanted))
     blocks: list[tuple[float, int]] = []
     for one in wanted - steps:
@@ -230,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--episodes", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, help="where to put the figure, a PNG; none is made unless it is said")
+    parser.add_argument("--out", type=Path, help="a PNG file for the figure; the default is no figure")
     parser.add_argument(
         "--turn", type=float, default=1 / 3, help="when the turning losses turn, a fraction of the game"
     )
@@ -239,10 +240,10 @@ def main() -> None:
     if arguments.seeds < 2 or arguments.episodes < 100 or not 0.0 < arguments.turn < 1.0 or arguments.period < 1:
         parser.error("at least 2 seeds, 100 episodes, a period of 1, and a turn between 0 and 1")
     if arguments.out is not None and not arguments.out.parent.is_dir():
-        parser.error(f"--out: there is no folder {arguments.out.parent}")
-    console = Console()
+        parser.error(f"--out: the folder {arguments.out.parent} does not exist")
+    console = Console() if sys.stdout.isatty() else Console(width=120)
     marks, paid, regret = curves(arguments.episodes, arguments.seeds, console, arguments.turn, arguments.period)
-    console.print(table("Paid an episode", 3, paid, arguments.seeds, arguments.episodes))
+    console.print(table("Cost per episode", 3, paid, arguments.seeds, arguments.episodes))
     console.print(table("Regret", 0, regret, arguments.seeds, arguments.episodes))
     if arguments.out is not None:
         figure(marks, paid, regret, arguments.turn, arguments.out)

@@ -1,16 +1,16 @@
-"""Everybody routes at once: a real network with its demands, and who flaps.
+"""Compare routing methods on a real network in which every sender affects the others.
 
     python examples/congestion.py                              SNDlib's nobel-germany: half a minute
-    python examples/congestion.py --load 0.3                   a network with room, where it does not pay
+    python examples/congestion.py --load 0.3                   a network with room, where learning does not pay
     python examples/congestion.py --topology sndlib/abilene    another network of SNDlib
     python examples/congestion.py --topology sndlib/geant --pairs 100
     python examples/congestion.py --topology sndlib/polska --seeds 20    means and standard errors, no page
     python examples/congestion.py --net Sioux_net.tntp --trips Sioux_trips.tntp --flow Sioux_flow.tntp
     python examples/congestion.py --demands matrices.csv                 traffic that changes: time,from,to,amount
 
-Every pair of nodes with a demand chooses its routes for itself, and links get slower as others use them.  Prints a
-table and writes a page in which the network can be stepped through, episode by episode.  For a road network in TNTP it
-also prints how far the equilibrium is from the published one.
+Every pair of nodes with a demand chooses its own routes, and links slow down under load.  The example prints a table
+and writes a page that replays the network, episode by episode.  For a road network in TNTP it also compares its
+equilibrium with the published one.
 """
 
 import argparse
@@ -55,10 +55,10 @@ def table(course: Course) -> Table:
 
 
 def over_seeds(game: CongestionGame, episodes: int, seeds: int) -> Table:
-    """Mean delays and standard errors over the seeds of what is drawn; a row for each method, and the references."""
+    """Tabulate mean delays and standard errors over seeds: a row for each method and reference."""
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in range(1, seeds + 1):
-        # References do not depend on what is drawn: once is enough.
+        # References do not depend on the seed, so once is enough.
         routers = standard_routers(game, episodes, references=None if seed == 1 else {})
         for row in game.play(routers, episodes, seed).table().iter_rows(named=True):
             found.setdefault(row["method"], []).append((row["delay_all"], row["delay"]))
@@ -81,7 +81,7 @@ def over_seeds(game: CongestionGame, episodes: int, seeds: int) -> Table:
 
 
 def equilibrium(roads: Roads, game: CongestionGame) -> str:
-    """What was computed, and how far it is from the flows of the file."""
+    """Describe the computed equilibrium and its distance from the flows in the file."""
     found = assignment(game, "equilibrium", gap=1e-5)
     flow = game.flow(found.q)
     text = (
@@ -91,12 +91,12 @@ def equilibrium(roads: Roads, game: CongestionGame) -> str:
         return text
     most = np.abs(flow - roads.flow).max() / roads.flow.max()
     published = game.delays.potential(roads.flow)
-    apart = f"no volume is further apart than {most:.2%} of the largest"
+    apart = f"volumes differ by at most {most:.2%} of the largest"
     return f"{text}\nThe file's flows: potential {published:,.2f}; {apart}."
 
 
 def made(told: argparse.Namespace) -> tuple[CongestionGame, str]:
-    """The game, and what is said of it besides."""
+    """The game, and a text about its equilibrium."""
     if told.net is not None:
         roads = read_tntp(told.net, told.trips, told.flow)
         game = roads.game(told.slack, told.pairs)
@@ -109,21 +109,21 @@ def made(told: argparse.Namespace) -> tuple[CongestionGame, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topology", default="sndlib/nobel-germany", help="a name in topohub with demands")
-    parser.add_argument("--pairs", type=int, help="only the largest so many demands")
-    parser.add_argument("--load", type=float, default=0.75, help="peak utilisation of the best routing there is")
+    parser.add_argument("--pairs", type=int, help="keep only this many demands, the largest ones")
+    parser.add_argument("--load", type=float, default=0.75, help="peak utilisation of the best possible routing")
     parser.add_argument("--slack", type=int, default=3, help="hops that a packet may take beyond the fewest")
-    parser.add_argument("--deflection", type=float, default=0.02, help="how often links deflect, which nobody is told")
+    parser.add_argument("--deflection", type=float, default=0.02, help="mean probability that a link deflects a packet")
     parser.add_argument("--episodes", type=count, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=count, default=1, help="more than one: means over the seeds 1, 2, ..., no page")
-    parser.add_argument("--net", help="a road network of your own in TNTP, in place of a topology")
+    parser.add_argument("--net", help="your own road network in TNTP, instead of a topology")
     parser.add_argument("--trips", help="its trips")
     parser.add_argument("--flow", help="its published flows, to compare with")
-    parser.add_argument("--demands", help="a CSV or Parquet file of demands that change, each time an episode")
-    parser.add_argument("--step", type=float, default=STEP, help="of UC-O-REPS, times the theory's eta")
-    parser.add_argument("--radii", type=float, default=RADII, help="of UC-O-REPS, times the theory's")
+    parser.add_argument("--demands", help="a CSV or Parquet file of demands that change; each time is an episode")
+    parser.add_argument("--step", type=float, default=STEP, help="for UC-O-REPS, a multiple of the theory's eta")
+    parser.add_argument("--radii", type=float, default=RADII, help="for UC-O-REPS, a multiple of the theory's radii")
     parser.add_argument("--out", type=Path, default=Path("congestion.html"), help="the page")
-    parser.add_argument("--parquet", type=Path, help="where to save the numbers of every method and episode")
+    parser.add_argument("--parquet", type=Path, help="a file for the numbers of every method and episode")
     told = parser.parse_args()
     try:
         game, besides = made(told)

@@ -1,15 +1,15 @@
-"""Fourteen kinds of losses in worlds of three sizes: what every learner pays that needs no more than the skeleton.
+"""Compare learners that know only the skeleton on fourteen kinds of losses, in worlds of three sizes.
 
     python examples/every_kind_of_loss.py                             20 seeds of 2,000 episodes: minutes
     python examples/every_kind_of_loss.py --seeds 2 --episodes 500
     python examples/every_kind_of_loss.py --jobs 2 --out excess.png   also .csv (every game) and .md (the tables)
 
-They know the skeleton and see the whole loss.  A seed is a random MDP and a sequence of losses, and all learners meet
-the same.  Nobody is told the kind, and no parameter is chosen for it.  No loss reacts to what is played.  Losses are
-uniform in [0, 1] for each pair and move in the way of their kind; every loss has independent noise around it, half as
-wide as [0, 1] has room for unless said:
+All see the whole loss.  A seed is a random MDP and a sequence of losses, the same for all learners.  No learner knows
+the kind, and no parameter depends on it.  No loss reacts to what is played.  Means are uniform in [0, 1] for each pair
+and change as their kind says.  Each loss has independent noise around its mean, half as wide as [0, 1] allows unless
+stated:
 
-    stochastic      fixed means; the noise is as wide as there is room for
+    stochastic      fixed means; the noise is as wide as [0, 1] allows
     turning         one loss for a third of the game, then another
     alternating     two losses in turn, from episode to episode
     period P        two losses in turn, each for P episodes: 2, 10, 100 and a quarter of the game
@@ -19,12 +19,12 @@ wide as [0, 1] has room for unless said:
     weekly          seven losses in turn
     heavy tails     a drift of 100 episodes, times min(1, 0.01 Z) for an episode, Z a Pareto variable of index 1.5
     leader trap     a loss and its mirror image, 1 - loss, in turn, for 10 episodes, 20, 40, 80, ...
-    replay trap     0.6 a + 0.4 b or 0.6 a + 0.4 (1 - b): the one that was not last, in nine of ten episodes
+    replay trap     0.6 a + 0.4 b or 0.6 a + 0.4 (1 - b): in nine of ten episodes not the one of the last episode
 
-The first table says what each learner paid, the mean over the seeds.  The second is the excess over the best of a
-setting, in percent of what there was to gain: 100 (paid - best) / (Uniform - best), where the best is the least mean
-paid by any learner but SelfTuning.  Below zero is better than all of these.  SelfTuning has its defaults, and
-"SelfTuning g" the horizon and guarantee=True.
+The first table shows the mean cost of each learner over the seeds.  The second shows the excess over the best learner
+in percent of the possible gain: 100 (paid - best) / (Uniform - best), where the best is the least mean cost of all
+learners but SelfTuning.  A negative excess beats all of these.  SelfTuning has its defaults; "SelfTuning g" has the
+horizon and guarantee=True.
 """
 
 import argparse
@@ -50,19 +50,19 @@ Paid = dict[Setting, dict[str, np.ndarray]]
 Means = dict[Setting, dict[str, float]]
 
 SIZES = {"small": ([1, 3, 3, 1], 2), "middle": ([1, 4, 6, 4, 1], 3), "large": ([1, 5, 5, 5, 5, 1], 4)}
-"""The layers, and the actions of every state."""
+"""The layers, and the number of actions of each state."""
 NOISE = 0.5
 OURS = ("SelfTuning", "SelfTuning g")
 ENDINGS = (".csv", ".md", ".png")
 
 
 def periodic(sk: am.Skeleton, length: int, seed: int) -> am.losses.Losses:
-    """Two losses in turn, each for so many episodes."""
+    """Two losses in turn, each for ``length`` episodes."""
     return am.losses.Seasonal(sk, period=2 * length, seasons=2, seed=seed, noise=NOISE)
 
 
 def recorded(sk: am.Skeleton, means: np.ndarray, rng: np.random.Generator) -> am.losses.Losses:
-    """Means over pairs, a row for each episode, and noise around them, as in all generated losses."""
+    """Losses with these means over pairs, a row for each episode, and the same noise as generated losses."""
     return am.losses.Replay(sk, means + NOISE * (2 * rng.random(means.shape) - 1) * np.minimum(means, 1 - means))
 
 
@@ -93,7 +93,7 @@ def replay_trap(sk: am.Skeleton, T: int, rng: np.random.Generator) -> am.losses.
 
 
 def kinds(sk: am.Skeleton, T: int, seed: int) -> dict[str, Callable[[], am.losses.Losses]]:
-    """How to make the losses of each kind."""
+    """Functions that make the losses of each kind."""
     rng = np.random.default_rng(seed)
     return {
         "stochastic": lambda: am.losses.Stochastic(sk, seed=seed),
@@ -114,7 +114,7 @@ def kinds(sk: am.Skeleton, T: int, seed: int) -> dict[str, Callable[[], am.losse
 
 
 def learners(sk: am.Skeleton, T: int, seed: int) -> dict[str, am.Learner]:
-    """All that know only the skeleton and see the whole loss; those marked * have practical parameters."""
+    """All learners that know only the skeleton and see the whole loss; * marks practical parameters."""
     eta, tight = am.bounds.eta(sk, T), {"successors": "possible", "confidence_scale": 0.2}
     return {
         "SelfTuning": am.SelfTuning(sk),
@@ -132,7 +132,7 @@ def learners(sk: am.Skeleton, T: int, seed: int) -> dict[str, am.Learner]:
 
 
 def play(job: Job) -> tuple[Setting, int, dict[str, float]]:
-    """What every learner pays in one world."""
+    """The cost of every learner in one world."""
     (size, kind), seed, T = job
     layers, actions = SIZES[size]
     mdp = am.MDP.random(layers, actions, seed=seed, concentration=0.5)
@@ -150,7 +150,7 @@ def results(jobs: list[Job], processes: int) -> Iterator[tuple[Setting, int, dic
 
 
 def suite(episodes: int, seeds: int, processes: int, console: Console) -> Paid:
-    """What was paid, by setting and learner, a number for each seed."""
+    """Costs by setting and learner, one for each seed."""
     sk = am.Skeleton.dense([1, 1], 1)
     settings = [(size, kind) for size in SIZES for kind in kinds(sk, 1, 0)]
     names = list(learners(sk, 1, 0))
@@ -171,7 +171,7 @@ def means(paid: Paid) -> Means:
 
 
 def excesses(paid: Paid) -> Means:
-    """100 (paid - best) / (Uniform - best), the best being the least of all but SelfTuning; 0 where that is Uniform."""
+    """100 (paid - best) / (Uniform - best), with the best of all but SelfTuning; 0 if that is Uniform."""
     found = {}
     for setting, row in means(paid).items():
         best = min(value for name, value in row.items() if name not in OURS)
@@ -181,7 +181,7 @@ def excesses(paid: Paid) -> Means:
 
 
 def paid_rows(paid: Paid) -> Iterator[list[str]]:
-    """What each paid, and who paid least."""
+    """The cost of each learner, and the learner with the least."""
     found = means(paid)
     yield ["world", "losses", *next(iter(found.values())), "the least"]
     for (size, kind), row in found.items():
@@ -190,7 +190,7 @@ def paid_rows(paid: Paid) -> Iterator[list[str]]:
 
 
 def excess_rows(excess: Means) -> Iterator[list[str]]:
-    """The excess of each, and the worst of each below."""
+    """The excess of each learner in each setting, then its worst."""
     names = list(next(iter(excess.values())))
     yield ["world", "losses", *names]
     for (size, kind), row in excess.items():
@@ -199,7 +199,7 @@ def excess_rows(excess: Means) -> Iterator[list[str]]:
 
 
 def verdicts(paid: Paid, excess: Means) -> Iterator[str]:
-    """For each learner its worst setting, and in how many it pays less than all others (SelfTuning: but itself)."""
+    """For each learner its worst setting, and in how many it pays least (the two SelfTuning's do not compete)."""
     for name in next(iter(excess.values())):
         size, kind = max(excess, key=lambda setting: excess[setting][name])
         same = OURS if name in OURS else (name,)
@@ -225,7 +225,7 @@ def markdown(rows: Iterable[list[str]]) -> str:
 
 
 def write(paid: Paid, excess: Means, out: Path) -> None:
-    """Every game (.csv), the tables (.md), or a picture of the second (.png)."""
+    """Write every game (.csv), the tables (.md), or a picture of the second table (.png)."""
     if out.suffix == ".md":
         out.write_text(markdown(paid_rows(paid)) + "\n" + markdown(excess_rows(excess)))
     elif out.suffix == ".png":
@@ -240,7 +240,7 @@ def write(paid: Paid, excess: Means, out: Path) -> None:
 
 
 def figure(excess: Means, out: Path) -> None:
-    """A field for each learner and setting: the darker, the further above the best."""
+    """Draw a cell for each learner and setting: darker is further above the best."""
     import matplotlib.pyplot as plt
     from matplotlib.colors import SymLogNorm
 
@@ -251,16 +251,16 @@ def figure(excess: Means, out: Path) -> None:
     image = ax.imshow(values, cmap="RdBu_r", norm=norm, aspect="auto")
     ax.set_yticks(range(len(names)), names)
     ax.set_xticks(range(len(excess)), [f"{size}, {kind}" for size, kind in excess], rotation=60, ha="right", fontsize=7)
-    drawn.colorbar(image, label="above the best, % of what there is to gain", ticks=[-100, -10, -1, 0, 1, 10, 100])
+    drawn.colorbar(image, label="above the best, % of the possible gain", ticks=[-100, -10, -1, 0, 1, 10, 100])
     drawn.savefig(out, dpi=110)
     plt.close(drawn)
 
 
 def target(text: str) -> Path:
-    """A file to write, told apart before anything is played."""
+    """Parse the path of an output file, so that a bad path fails before anything is played."""
     path = Path(text)
     if path.suffix not in ENDINGS or path.is_dir() or not path.resolve().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r}; expected {', '.join(ENDINGS)} in a folder that is there")
+        raise argparse.ArgumentTypeError(f"{text!r}; expected {', '.join(ENDINGS)} in an existing folder")
     return path
 
 

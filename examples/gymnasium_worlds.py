@@ -1,4 +1,4 @@
-"""Somebody else's agent in our worlds: OpenSpiel's Q-learner and UC-O-REPS on Gymnasium's FrozenLake.
+"""Compare another library's agent with our learners: OpenSpiel's Q-learner and UC-O-REPS on Gymnasium's FrozenLake.
 
     python examples/gymnasium_worlds.py                     5 seeds of 2,000 episodes: about three minutes of one core
     python examples/gymnasium_worlds.py --env CliffWalking-v1 --steps 14
@@ -8,13 +8,13 @@ The dynamics are those of the environment, unrolled for --steps steps.  Losses a
 
     its own         the environment's rewards, the same in every episode
     alternating     in every state one action is good in even episodes, and another in odd ones
-    reacting        higher for what the player did in the episode before
+    reacting        higher for what the player did in the previous episode
 
-the last two of moves only: in a hole every step that is left costs 1, at the goal 0.
+The last two apply to moves only: after falling into a hole each remaining step costs 1, after the goal 0.
 
-The Q-learner (pip install open_spiel) plays a Gymnasium environment and sees the reward of each step it takes, as
-UOB-REPS does; UC-O-REPS sees the whole loss after an episode.  Nobody is told the dynamics.  Regret is exact for all:
-expected losses of the policy of each episode, less those of the best fixed policy.
+The Q-learner (pip install open_spiel) plays a Gymnasium environment and sees the reward of each step it takes, like
+UOB-REPS.  UC-O-REPS sees the whole loss after an episode.  No player knows the dynamics.  Regret is exact for all: the
+expected losses of each episode's policy, minus those of the best fixed policy.
 """
 
 import argparse
@@ -37,17 +37,17 @@ try:
     from open_spiel.python.rl_environment import StepType, TimeStep
     from open_spiel.python.rl_tools import ConstantSchedule
 except ImportError:
-    raise SystemExit("the agent of this example is OpenSpiel's: pip install open_spiel") from None
+    raise SystemExit("this example needs OpenSpiel: pip install open_spiel") from None
 
 WORLDS = ("its own", "alternating", "reacting")
 AGENT = "Q-learning (OpenSpiel)"
 
 
 class Player:
-    """OpenSpiel's agent at a Gymnasium environment: states in, actions out, and what its policy is."""
+    """Connects OpenSpiel's agent to a Gymnasium environment, and tracks its policy."""
 
     def __init__(self, mdp: am.MDP, losses: am.losses.Losses, seed: int, epsilon: float, step_size: float) -> None:
-        np.random.seed(seed)  # noqa: NPY002 (the numbers that OpenSpiel draws from)
+        np.random.seed(seed)  # noqa: NPY002 (OpenSpiel uses the global generator)
         self.env = AdversarialEnv(mdp, losses, seed, policy=lambda: self.policy)
         actions, self.epsilon = mdp.skeleton.num_actions, epsilon
         self.agent = QLearner(0, actions, step_size, ConstantSchedule(epsilon))
@@ -63,13 +63,13 @@ class Player:
             action = self.agent.step(told(state, info["action_mask"], reward, kind)).action
             state, reward, over, _, info = self.env.step(action)
         self.agent.step(told(state, info["action_mask"], reward, StepType.LAST))
-        for x, mask in seen.items():  # Q has changed there and nowhere else
+        for x, mask in seen.items():  # Q has changed only there
             greedy = self.agent.step(told(x, mask, 0.0, StepType.MID), is_evaluation=True).probs
             self.policy[x] = (1.0 - self.epsilon) * greedy + self.epsilon * mask / mask.sum()
 
 
 def told(state: int, mask: np.ndarray, reward: float, kind: StepType) -> TimeStep:
-    """A step as OpenSpiel has it, for its one player."""
+    """A step in OpenSpiel's format, for its one player."""
     seen = {"info_state": [state], "legal_actions": [np.flatnonzero(mask).tolist()]}
     return TimeStep(seen, [reward], [1.0], kind)
 
@@ -82,7 +82,7 @@ def sequences(model: TabularModel, seed: int) -> dict[str, am.losses.Losses]:
 
 
 def learners(sk: am.Skeleton, episodes: int, theory: bool = False) -> dict[str, am.Learner]:
-    """Ours, with practical parameters, the same for all losses: larger steps and smaller sets than the theory's."""
+    """Our learners, with practical parameters for all losses: larger steps and smaller sets than the theory's."""
     if theory:
         return {"UC-O-REPS": am.UCOREPS(sk, episodes), "UOB-REPS": am.UOBREPS(sk, episodes), "Uniform": am.Uniform(sk)}
     L, pairs = sk.num_steps, sk.num_states * sk.num_actions
@@ -107,7 +107,7 @@ def games(
     console: Console,
     theory: bool = False,
 ) -> Games:
-    """By kind of losses and player, a game for each seed."""
+    """A game for each seed, by kind of losses and player."""
     found: Games = {world: {} for world in WORLDS}
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("playing", total=seeds * len(WORLDS) * episodes)
@@ -125,7 +125,7 @@ def games(
 
 
 def table(found: Games, title: str) -> Table:
-    """Mean regret and its standard error at the end, the least of each column green."""
+    """Tabulate the mean final regret and its standard error, the least of each column in green."""
     shown = Table(title=title)
     shown.add_column("player", no_wrap=True)
     last = {(w, name): np.array([g.regret for g in rows]) for w in found for name, rows in found[w].items()}
@@ -141,7 +141,7 @@ def table(found: Games, title: str) -> Table:
         shown.add_row(name, *cells)
     best = (np.mean([game.comparator.value / game.episodes for game in rows[AGENT]]) for rows in found.values())
     shown.add_section()
-    shown.add_row("the best fixed policy, an episode", *(f"{value:,.3f}" for value in best))
+    shown.add_row("best fixed policy, per episode", *(f"{value:,.3f}" for value in best))
     return shown
 
 
@@ -156,12 +156,12 @@ def figure(found: Games, env: str, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="FrozenLake-v1", help="the id of a Gymnasium environment with a table P")
-    parser.add_argument("--steps", type=int, default=10, help="steps of an episode (10)")
-    parser.add_argument("--episodes", type=count, default=2000, help="of each game (2000)")
-    parser.add_argument("--seeds", type=count, default=5, help="how many games of each player (5)")
-    parser.add_argument("--epsilon", type=part, default=0.1, help="how often the Q-learner tries something (0.1)")
-    parser.add_argument("--step-size", type=part, default=0.3, help="of the Q-learner (0.3)")
-    parser.add_argument("--theory", action="store_true", help="the theory's parameters for our learners")
+    parser.add_argument("--steps", type=int, default=10, help="steps per episode (10)")
+    parser.add_argument("--episodes", type=count, default=2000, help="episodes per game (2000)")
+    parser.add_argument("--seeds", type=count, default=5, help="games per player (5)")
+    parser.add_argument("--epsilon", type=part, default=0.1, help="exploration probability of the Q-learner (0.1)")
+    parser.add_argument("--step-size", type=part, default=0.3, help="step size of the Q-learner (0.3)")
+    parser.add_argument("--theory", action="store_true", help="use the theory's parameters for our learners")
     parser.add_argument("--out", type=picture, help="a file for the figure")
     arguments = parser.parse_args()
     console = paper()
@@ -173,7 +173,7 @@ def main() -> None:
         parser.error(str(error))
     title = f"{arguments.env}: regret over {arguments.seeds} seeds of {arguments.episodes:,} episodes"
     console.print(table(found, title))
-    console.print(f"A loss of 1 is worth {model.scale:g} of the environment's own reward.")
+    console.print(f"A loss of 1 is worth a reward of {model.scale:g} in the environment.")
     if arguments.out is not None:
         figure(found, arguments.env, arguments.out)
 

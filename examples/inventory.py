@@ -1,12 +1,12 @@
-"""A perishable stock with unit costs that drift: what a week costs, next to simple rules and to perfect foresight.
+"""Compare a learner with simple rules and perfect foresight: the weekly cost of a perishable stock.
 
     python examples/inventory.py                    5 seeds of 1,000 weeks: a minute or two
     python examples/inventory.py --seeds 20         the table of the documentation
-    python examples/inventory.py --csv costs.csv    your own unit costs, a line a week: order,hold,waste,short
+    python examples/inventory.py --csv costs.csv    your own unit costs, a line per week: order,hold,waste,short
 
-Generated costs come in two kinds: those that drift over many weeks, and those that are drawn anew each week.  The first
-table shows what a week costs, the second the regret: what the best fixed policy of all these weeks would have saved;
-below zero is better than every fixed policy.  The best is green.
+There are two kinds of generated costs: they drift over many weeks, or they are redrawn each week.  The first table
+shows the cost per week.  The second shows the regret: how much the best fixed policy of all these weeks would have
+saved; a negative regret is better than every fixed policy.  The best is green.
 """
 
 import argparse
@@ -24,7 +24,7 @@ UP_TO = 3
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, weeks: int) -> dict[str, am.Learner]:
-    """All rules know that the demand is the same on every weekday (``kinds``); none is told what it is."""
+    """All rules know that demand has the same distribution on every weekday (``kinds``), but not which one."""
     sk, kinds = scenario.mdp.skeleton, scenario.kinds
     tuned = {"eta": 100 * am.bounds.eta(sk, weeks), "confidence_scale": 0.03, "successors": "possible"}
     return {
@@ -56,7 +56,7 @@ def worlds(csv: str | None) -> dict[str, Scenario]:
 
 
 def orders(game: am.Game) -> str:
-    """What the best fixed policy orders on an empty shelf, day by day."""
+    """The orders of the best fixed policy if nothing is left, day by day."""
     sk, shown = game.mdp.skeleton, []
     for x, name in enumerate(sk.state_names[:-1]):
         if name.endswith(" 0 left") and not name.startswith("closing"):
@@ -70,23 +70,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weeks", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=5)
-    parser.add_argument("--csv", help="a file of your own unit costs, each week of which is played once")
-    parser.add_argument("--out", type=picture, help="where to draw what was paid and the regret over time, a PNG")
+    parser.add_argument("--csv", help="a file of your own unit costs; each week is played once")
+    parser.add_argument("--out", type=picture, help="a PNG file for the curves of cost and regret")
     arguments = parser.parse_args()
     try:
         found = worlds(arguments.csv)
         weeks = next(iter(found.values())).episodes or arguments.weeks
-        # 0 is the seed on which UC-O-REPS was tuned.
+        # UC-O-REPS was tuned on seed 0.
         compared = compare(found, learners, weeks, range(1, arguments.seeds + 1))
     except am.InputError as error:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {weeks:,} weeks"
-    console.print(compared.paid_table(f"Paid a week in money: {length}", ours=OURS, rules=RULES))
-    console.print(compared.table(f"Regret of a week in money: {length}", "a week of the best fixed policy costs"))
+    console.print(compared.paid_table(f"Cost per week in money: {length}", ours=OURS, rules=RULES))
+    console.print(compared.table(f"Regret per week in money: {length}", "weekly cost of the best fixed policy"))
     if arguments.out is not None:
         compared.draw(arguments.out)
     last = compared.last["Uniform", next(reversed(found))]
-    console.print(f"What the best fixed policy of the last world orders on an empty shelf: {orders(last)}")
+    console.print(f"Orders of the best fixed policy of the last world if nothing is left: {orders(last)}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""A commute decided by an agent in a running system: no simulator, costs in minutes, outcomes that come late.
+"""Let an agent in a running system decide a commute: no simulator, costs in minutes, outcomes that come late.
 
     python examples/live_commute.py                     150 mornings, in a file that is deleted afterwards
-    python examples/live_commute.py --db commute.db     in your own file; run it again, and the agent goes on
+    python examples/live_commute.py --db commute.db     in your own file; run it again to continue
 
-Four people go from home to work each morning, at the same time.  What every way would have taken is published a few
-days later, or never.  After a while the agent is closed, and opened again from its file; then a bicycle lane opens.
-``City`` stands for the real world: the agent sees no more of it than it would see of a real one.
+Four people commute each morning, at the same time.  The minutes that every route would have taken are published a few
+days later, or never.  After a while the agent is closed and reopened from its file; then a bicycle lane opens.
+``City`` stands for the real world; the agent sees only what it would see of a real one.
 """
 
 import argparse
@@ -27,19 +27,19 @@ MINUTES = {
     ("station", "taxi"): 28.0, ("stuck", "wait"): 55.0, ("stuck", "run"): 45.0,
 }  # fmt: skip
 TOGETHER = 4
-"""Commuters who are on their way at the same time."""
+"""The number of commuters who travel at the same time."""
 
 
 class City:
-    """The real world: probabilities that nobody knows, and minutes that change."""
+    """The real world: unknown probabilities, and minutes that change."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.letters: list[tuple[int, list[int], dict[tuple[str, str], float]]] = []
-        """What will be published: the day, the episodes it is about, and the minutes."""
+        """Future publications: the day, the episodes, and the minutes."""
 
     def minutes(self, day: int, ways: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
-        """What every way takes on a day; every fifth day the trains are slow."""
+        """The minutes of every action on a day; every fifth day the trains are slow."""
         usual = MINUTES | ({("station", "train"): 45.0} if day % 5 == 0 else {})
         return {way: round(float(usual[way] + self.rng.normal(0.0, 3.0)), 1) for way in ways}
 
@@ -51,7 +51,7 @@ class City:
 
 
 def morning(agent: am.Agent, city: City, minutes: dict[tuple[str, str], float]) -> list[int]:
-    """All commuters of a morning, at the same time; the ids of their episodes."""
+    """Move all commuters of a morning at the same time; return the ids of their episodes."""
     on_the_way = [agent.begin() for _ in range(TOGETHER)]
     ids = [episode.id for episode in on_the_way]
     while on_the_way:
@@ -63,7 +63,7 @@ def morning(agent: am.Agent, city: City, minutes: dict[tuple[str, str], float]) 
 
 
 def commute(agent: am.Agent, city: City, mornings: int) -> float:
-    """Some mornings, and what was published in the meantime; the mean minutes of a ride."""
+    """Play some mornings and tell the agent what is published; return the mean minutes per ride."""
     before = agent.status()
     first = before.begun // TOGETHER
     ways = [(state, action) for state, actions in agent.policy().items() for action in actions]
@@ -81,12 +81,12 @@ def commute(agent: am.Agent, city: City, mornings: int) -> float:
 
 
 def run(path: Path, mornings: int, seed: int) -> None:
-    """Two lives of one agent, and a world that changes."""
+    """Run the agent, reopen it, and extend its world."""
     city, world, part = City(seed), am.Skeleton.from_steps(STEPS), max(1, mornings // 5)
     with am.Agent.open(path, skeleton=world, learner="SelfTuning", units=(0, 90), seed=seed) as agent:
         print(f"the first {part} mornings    {commute(agent, city, part):.1f} minutes a ride")
         print(f"the next {part} mornings     {commute(agent, city, part):.1f} minutes a ride")
-    with am.Agent.open(path) as agent:  # in another process, on another day: nothing need be said again
+    with am.Agent.open(path) as agent:  # perhaps in another process; the file has everything
         status = agent.status()
         print(f"opened again            {status.told} losses learned, {status.outstanding} outstanding")
         agent.extend(LANE)
@@ -101,7 +101,7 @@ def run(path: Path, mornings: int, seed: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--db", type=Path, help="the file of the agent, which is kept")
+    parser.add_argument("--db", type=Path, help="the agent's file, to keep")
     parser.add_argument("--mornings", type=count, default=150)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Regret, policy regret, dynamic regret and equilibrium: one small game and one picture for each.
+"""Show regret, policy regret, dynamic regret and equilibrium: one small game and one picture for each.
 
 python examples/regret_kinds.py                          the numbers of docs/regret.md, in a few seconds
 python examples/regret_kinds.py --out docs/figures       and its pictures
@@ -38,7 +38,7 @@ def axes(title: str, x: str, y: str) -> tuple[Figure, Any]:
 
 
 def note(ax: Any, text: str, x: float, y: float, colour: str, up: float = 0.0) -> None:
-    """Beside a point, to its right."""
+    """Write a text to the right of a point."""
     ax.annotate(text, (x, y), (7, up), textcoords="offset points", va="center", color=colour)
 
 
@@ -61,7 +61,7 @@ def regret() -> Figure:
 
 
 def policy_regret() -> Figure:
-    """Losses that react: everybody is compared with policies on losses of their own."""
+    """Losses that react: each player is compared with policies on its own losses."""
     played = games(WORLD, am.losses.Adaptive(WORLD.skeleton, seed=1, strength=0.8))
     best = next(iter(played.values())).best_fixed_policy()
     print("\n2. Policy regret. Losses that react.")
@@ -107,7 +107,7 @@ def dynamic_regret() -> Figure:
 
 
 def equilibrium() -> Figure:
-    """Two ways that cost more the more they are used: where a learner settles, and where it would pay least."""
+    """Two routes that cost more if they are used more: where a learner settles, and where it would pay least."""
     losses = am.losses.Adaptive(TWO_WAYS.skeleton, seed=17, strength=0.6, noise=0.0)
     game = am.play(TWO_WAYS, losses, am.UCOREPS(TWO_WAYS.skeleton, horizon=T, eta=0.05), T)
     best = game.best_fixed_policy()

@@ -1,12 +1,12 @@
-"""UC-O-REPS against what anyone would try first, over many seeds, with the theory's parameters and with practical ones.
+"""Compare UC-O-REPS, with the theory's and with practical parameters, with simple rules over many seeds.
 
     python examples/regret_over_seeds.py                 20 seeds of 5,000 episodes: a minute or two on one core
     python examples/regret_over_seeds.py --seeds 3 --episodes 1000
 
-Three adversaries: one that reacts to the player, one that alternates from episode to episode, faster than anyone can
-follow, and one that switches four times in all.  The first table shows what was paid, the second the regret: what was
-paid above the best fixed policy on the losses that the learner met.  Those that react are other losses for each
-learner, so compare learners by what they paid.  Numbers are means with their standard errors; the least is green.
+There are three adversaries: one reacts to the player, one alternates from episode to episode, too fast to follow, and
+one switches every quarter of the game.  The first table shows the cost.  The second shows the regret: the excess cost
+over the best fixed policy on the losses that the learner met.  Losses that react differ between learners, so compare
+costs there.  Numbers are means with standard errors; the least is green.
 """
 
 import argparse
@@ -45,11 +45,11 @@ def learners(sk: am.Skeleton, episodes: int) -> dict[str, am.Learner]:
 
 
 Numbers = dict[tuple[str, str], np.ndarray]
-"""By learner and adversary, one for each seed."""
+"""Numbers by (learner, adversary), one for each seed."""
 
 
 def accounts(episodes: int, seeds: int, console: Console) -> tuple[Numbers, Numbers]:
-    """What was paid, and regret."""
+    """Costs and regrets."""
     mdp = am.MDP.random([1, 5, 5, 5, 5, 1], 4, seed=0, concentration=0.3)
     sk = mdp.skeleton
     paid: dict[tuple[str, str], list[float]] = {}
@@ -68,7 +68,7 @@ def accounts(episodes: int, seeds: int, console: Console) -> tuple[Numbers, Numb
 
 
 def show(found: Numbers, title: str, console: Console) -> None:
-    """A row for each learner, a column for each adversary."""
+    """Print a table with a row for each learner and a column for each adversary."""
     names, worlds = (list(dict.fromkeys(key[k] for key in found)) for k in (0, 1))
     table = Table(title=title)
     table.add_column("learner")

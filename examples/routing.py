@@ -1,15 +1,16 @@
-"""One flow through a real network: what it costs, what it could have cost, and who learns the way.
+"""Compare learners that route one flow through a real network with simple rules and perfect foresight.
 
     python examples/routing.py                               Hamburg to Muenchen over SNDlib's germany50: a minute
     python examples/routing.py --objective worst             the worst of delay, congestion and price counts
     python examples/routing.py --topology topozoo/Abilene --source "New York" --destination "Los Angeles" --hops 8
     python examples/routing.py --csv links.csv               your own costs: time,from,to,delay (congestion, price)
 
-Costs come in four kinds: links that always obey, so that nothing about them is to be learned; links that lose and
-deflect now and then; the same with rivals who fill one half of the links and then the other; and with rivals who come
-to where our flow was the last time.  The first table shows what an episode costs, milliseconds for delays, the mean and
-its standard error over the seeds; the second the regret: what the best fixed policy of all these episodes would have
-saved.  Least is green.  Where rivals answer, each learner makes its own costs: compare what was paid, not regrets.
+There are four worlds.  "links obey": links never fail, so there is nothing to learn about them.  "links fail": they
+lose and deflect packets.  "rivals alternate": also, other traffic fills one half of the links, then the other half.
+"rivals answer": instead, it follows our flow of the previous episode.  The first table shows the cost per episode, in
+milliseconds for delays, with the mean and standard error over seeds.  The second shows the regret: how much the best
+fixed policy of all these episodes would have saved.  The least is green.  If rivals answer, each learner provokes its
+own costs: compare costs, not regrets.
 """
 
 import argparse
@@ -42,11 +43,11 @@ WORLDS: dict[str, dict[str, Any]] = {
 }
 
 SIDES = ((4, 4, "left"), (-4, 4, "right"), (4, -4, "left"), (-4, -4, "right"), (0, 9, "center"), (0, -9, "center"))
-"""Where the name of a node may be, in points from it."""
+"""Possible positions of a node's name, in points from the node."""
 
 
 def learners(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
-    """Pooled rules take an untried link to be as reliable as the others were; nobody but the last is told."""
+    """Pooled rules expect untried links to be as reliable as the others; only the last rule knows the reliabilities."""
     sk, kinds = scenario.mdp.skeleton, scenario.kinds
     eta = am.bounds.eta(sk, episodes, criterion.lipschitz(sk))
     rules: dict[str, am.Learner] = {
@@ -69,7 +70,7 @@ def learners(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict
 
 
 def fewest_hops(scenario: Scenario) -> np.ndarray:
-    """At each node the neighbour that is nearest to the destination, by hops."""
+    """Choose at each node the neighbour with the fewest hops to the destination."""
     assert isinstance(scenario, Routing)
     graph = scenario.topology.graph.reverse(copy=False)
     hops = nx.single_source_shortest_path_length(graph, scenario.destination)
@@ -83,10 +84,10 @@ def worlds(csv: str | None, **options: Any) -> dict[str, Routing]:
 
 
 def figure(scenario: Routing, game: am.Game, out: Path) -> None:
-    """The flow over the links at random, as learned, and of the best fixed policy."""
+    """Draw the flow of a random policy, of the learned policy, and of the best fixed policy."""
     sk, mdp = scenario.mdp.skeleton, scenario.mdp
     measures = {
-        "at random": am.occupancy(mdp, am.uniform_policy(sk)),
+        "random": am.occupancy(mdp, am.uniform_policy(sk)),
         f"SelfTuning after {game.episodes:,} episodes": am.occupancy(mdp, game.learner.policy),
         "best fixed policy": game.comparator.q,
     }
@@ -94,7 +95,7 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
     for ax, (title, q) in zip(axes, measures.items(), strict=True):
         draw(ax, scenario, scenario.flow(q))
         ax.set_title(f"{title}: {scenario.delivery(q):.0%} delivered", fontsize=10)
-    drawn.draw_without_rendering()  # now everything has its place, and names can be fitted in
+    drawn.draw_without_rendering()  # fixes the layout, so that names can be fitted in
     for ax, q in zip(axes, measures.values(), strict=True):
         label(ax, scenario, scenario.flow(q))
     picture = BytesIO()
@@ -104,27 +105,27 @@ def figure(scenario: Routing, game: am.Game, out: Path) -> None:
 
 
 def draw(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
-    """Links as grey lines, flow as arrows on the right-hand side of its direction, as wide as it is."""
+    """Draw links as grey lines and flows as arrows on the right-hand side, with widths in proportion."""
     topology, at = scenario.topology, places(scenario)
     side = 0.008 * np.ptp(at, axis=0).max()
     for (a, b), amount in zip(topology.links, flow, strict=True):
         ax.plot(*at[[a, b]].T, color="0.85", lw=1, zorder=0)
         if amount >= 0.01:
             way = at[b] - at[a]
-            shift = side * np.array([way[1], -way[0]]) / (np.hypot(*way) or 1.0)  # two nodes may share a place
+            shift = side * np.array([way[1], -way[0]]) / (np.hypot(*way) or 1.0)  # two nodes may share a position
             style = {"arrowstyle": "-|>", "lw": 0.4 + 4 * min(amount, 1.0), "color": "tab:blue", "alpha": 0.8}
             ends = {"shrinkA": 4, "shrinkB": 4, "mutation_scale": 6 + 8 * min(amount, 1.0)}
             ax.annotate("", at[b] + shift, at[a] + shift, arrowprops=style | ends)
     marked = {scenario.source: "tab:green", scenario.destination: "tab:red"}
     ax.scatter(*at.T, s=18, color=[marked.get(name, "0.3") for name in topology.nodes], zorder=3)
     ax.margins(0.12)
-    if np.abs(at[:, 1]).max() < 80:  # latitudes: a degree of longitude is shorter than one of them
+    if np.abs(at[:, 1]).max() < 80:  # latitudes: degrees of longitude are shorter than degrees of latitude
         ax.set_aspect(1.0 / np.cos(np.radians(at[:, 1].mean())))
     ax.set_axis_off()
 
 
 def label(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
-    """Name the nodes that the flow goes through, the ends first, then where there is most; where it fits, or not."""
+    """Name the nodes on the path of the flow, where a name fits: the ends first, then by flow."""
     topology, at = scenario.topology, places(scenario)
     marked = {topology.node(scenario.source): "tab:green", topology.node(scenario.destination): "tab:red"}
     through = np.bincount(topology.links[:, 1], flow, len(at))
@@ -144,7 +145,7 @@ def label(ax: Axes, scenario: Routing, flow: np.ndarray) -> None:
 
 
 def places(scenario: Routing) -> np.ndarray:
-    """Where the nodes are."""
+    """The positions of the nodes."""
     topology = scenario.topology
     if topology.positions is not None:
         return topology.positions
@@ -156,12 +157,12 @@ def main() -> None:
     parser.add_argument("--topology", default="sndlib/germany50", help="a name in topohub")
     parser.add_argument("--source")
     parser.add_argument("--destination")
-    parser.add_argument("--hops", type=int, help="the hop limit; two more than needed unless said")
+    parser.add_argument("--hops", type=int, help="the hop limit; the default is two more than needed")
     parser.add_argument("--objective", default="delay", help="delay, congestion, price or worst")
-    parser.add_argument("--csv", help="a CSV or Parquet file of your own costs, each time of which is played once")
+    parser.add_argument("--csv", help="a CSV or Parquet file of your own costs; each time is played once")
     parser.add_argument("--episodes", type=count, default=1000)
     parser.add_argument("--seeds", type=count, default=5)
-    parser.add_argument("--out", type=picture, help="where to draw the flow of the world 'links fail', as a PNG")
+    parser.add_argument("--out", type=picture, help="a PNG file for the flow in the world 'links fail'")
     told = parser.parse_args()
     options = {"topology": told.topology, "source": told.source, "destination": told.destination, "hops": told.hops}
     if told.topology == parser.get_default("topology") and told.source is None and told.destination is None:
@@ -170,14 +171,14 @@ def main() -> None:
         found = worlds(told.csv, **options, objective=told.objective)
         first = next(iter(found.values()))
         episodes = first.episodes or told.episodes
-        # 0 is the seed on which UC-O-REPS was tuned.
+        # UC-O-REPS was tuned on seed 0.
         compared = compare(found, learners, episodes, range(1, told.seeds + 1))
     except am.InputError as error:
         parser.error(str(error))
     way = f"{first.source} to {first.destination}, {first.topology.name}, {first.hops} hops, {told.objective}"
     length = f"{told.seeds} seeds of {episodes:,} episodes\n{way}"
-    paper().print(compared.paid_table(f"Paid an episode, in ms for delays: {length}", ours=OURS, rules=RULES))
-    paper().print(compared.table(f"Regret of an episode: {length}", "an episode of the best fixed policy costs"))
+    paper().print(compared.paid_table(f"Cost per episode, in ms for delays: {length}", ours=OURS, rules=RULES))
+    paper().print(compared.table(f"Regret per episode: {length}", "cost per episode of the best fixed policy"))
     if told.out is not None:
         world = "links fail" if told.csv is None else "your costs"
         figure(found[world], compared.last[OURS, world], told.out)

@@ -1,4 +1,4 @@
-"""Settings of all tests: no deadline on shared machines; on CI the examples are always the same ones.
+"""Settings of all tests: no deadlines, since machines are shared; on CI, examples are reproducible.
 
 At the end of a run it says what was skipped, and what to install or do so that it is not.
 """
@@ -16,12 +16,12 @@ mpl.use("Agg")
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job is deaf to it, and so are its children
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a shell ignore it, and so do their children
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Stop if tests that share a folder or threads would run side by side: some versions of xdist ignore groups."""
+    """Stop if tests that share a folder or threads would run in parallel: some versions of xdist ignore groups."""
     if os.environ.get("PYTEST_XDIST_WORKER") and session.config.getoption("loadgroup", False):
         for item in session.items:
             if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
@@ -29,7 +29,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """One line for each reason to skip; a file that is skipped as a whole counts as one."""
+    """Print one line for each reason to skip; a file that is skipped as a whole counts once."""
     counts: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         what = "file" if isinstance(report, pytest.CollectReport) else "test"
@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of :func:`tests.helpers.stores.small_spec`, with one run that failed; not to be changed."""
+    """The store of :func:`tests.helpers.stores.small_spec`, with one failed run; tests must not change it."""
     from tests.helpers.stores import make_store, small_spec, spoil
 
     root = make_store(tmp_path_factory.mktemp("experiment") / "small", small_spec())

@@ -1,4 +1,4 @@
-"""How the library is built and installed: what is compiled, what is asked for, and what is said where it cannot be."""
+"""Building and installing: what is compiled, what is required, and the errors if something is missing."""
 
 import base64
 import hashlib

@@ -1,7 +1,7 @@
 """No text claims that a learner saves something because its regret is small.
 
-Regret compares a learner with the best fixed policy on the losses that it met.  Where losses react these are other
-losses for every learner, so a smaller regret is no saving.  What was paid is; so it is said first.
+Regret compares a learner with the best fixed policy on the losses that it met.  If losses react, each learner meets its
+own losses, so a smaller regret is no saving.  Only a lower cost is; so texts state the cost first.
 """
 
 import ast

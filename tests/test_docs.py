@@ -1,4 +1,4 @@
-"""The documentation is true: its code runs, its names exist, its links lead somewhere, every erratum has its test."""
+"""The documentation is true: its code runs, its names and links exist, and every erratum has its test."""
 
 import doctest
 import itertools
@@ -29,9 +29,7 @@ def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixtur
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     (claimed,) = re.findall(r"```\n(SelfTuning .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert printed[:5] == claimed.splitlines()
-    assert printed[5].startswith("next: {'home/bus'")
-    assert printed[6].startswith("home -> ")
+    assert printed == claimed.splitlines()
 
 
 def readme_table(head: str) -> list[list[str]]:

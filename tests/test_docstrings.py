@@ -1,4 +1,4 @@
-"""Every public name has a docstring: a one-line summary, the sections that apply to it, and examples that run."""
+"""Every public name has a docstring: a one-line summary, the applicable sections, and examples that run."""
 
 import ast
 import doctest

@@ -1,4 +1,4 @@
-"""Where the paper cannot be taken literally (docs/errata.md): each item, shown.
+"""Shows each place where the paper cannot be taken literally (docs/errata.md).
 
 Items 1, 3 and 5 to 9 are facts of mathematics, shown with CVXPY or by arithmetic; items 2 and 4 are facts about the
 algorithm as printed, shown by running its bookkeeping.

@@ -1,4 +1,4 @@
-"""The examples run, and say what the documentation says they do."""
+"""The examples run, and print what the documentation says."""
 
 import argparse
 import csv
@@ -176,10 +176,10 @@ def test_the_commute_says_what_was_paid_and_goes_on_from_its_file(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("battery.py", ("--days", "20", "--seeds", "1"), "Money earned a day: 1 seeds of 20 days"),
+        ("battery.py", ("--days", "20", "--seeds", "1"), "Money earned per day: 1 seeds of 20 days"),
         ("battery.py", ("--days", "20", "--seeds", "1", "--zones", "2"), "days are upset"),
-        ("battery.py", ("--days", "20", "--seeds", "1", "--risk", "2"), "Regret of a day in risk"),
-        ("inventory.py", ("--weeks", "20", "--seeds", "1"), "Paid a week in money: 1 seeds of 20 weeks"),
+        ("battery.py", ("--days", "20", "--seeds", "1", "--risk", "2"), "Regret per day in risk"),
+        ("inventory.py", ("--weeks", "20", "--seeds", "1"), "Cost per week in money: 1 seeds of 20 weeks"),
     ],
 )
 def test_the_scenarios_print_their_tables(name: str, arguments: tuple[str, ...], said: str) -> None:

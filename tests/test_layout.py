@@ -1,4 +1,4 @@
-"""The packages and the direction of imports between them: each imports only packages that come before it."""
+"""The direction of imports: each package imports only packages before it."""
 
 import ast
 import re
@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.import_graph import cimported, cycles, graph, imported, imports_of, summary
 from tools.source_map import PACKAGES, first_sentence
 
 import advmdp as am
+from tests.helpers import ROOT
 
 SOURCE = Path(am.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
-HEADERS = sorted(SOURCE.rglob("*.pxd"))
+HEADERS = sorted([*SOURCE.rglob("*.pxd"), *SOURCE.rglob("*.pyx")])
 
 
 def loaded(tree: ast.Module) -> Iterator[ast.AST]:
@@ -26,35 +28,50 @@ def loaded(tree: ast.Module) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def imported(path: Path, lazily: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of everything of this library that a file imports, in functions and strings too."""
-    if path.suffix == ".pxd":
-        yield from cimported(path)
-        return
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree) if lazily else loaded(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: imports here are absolute"
-            module = (node.module or "").removeprefix("cython.cimports.")
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("advmdp."):
-            yield node.lineno, node.value  # what is imported by its name in a string
-
-
-def cimported(path: Path) -> Iterator[tuple[int, str]]:
-    """The same for the header of a kernel, which may name its neighbours by a dot."""
-    here = ".".join(path.relative_to(SOURCE.parent).parent.parts)
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if found := re.match(r"from (\S+) cimport ", line):
-            name = found[1]
-            yield number, f"{here}{name}" if name.startswith(".") else name
-
-
 def test_the_names_in_headers_are_read():
     header = SOURCE / "learners" / "kernels" / "mirror_descent.pxd"
     assert "advmdp.planning.kernels.optimism" in dict(map(reversed, cimported(header)))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "expected"),
+    [
+        ("a.py", "from advmdp.cli.demo import x", ["advmdp.cli.demo.x"]),
+        ("a.py", "def f():\n    import advmdp.cli.demo", ["advmdp.cli.demo"]),
+        ("a.py", "load('advmdp.cli.demo')", ["advmdp.cli.demo"]),
+        ("a.py", "load(f'advmdp.{x}')", ["advmdp."]),
+        ("a.py", "from cython.cimports.advmdp.cli.demo import x", ["advmdp.cli.demo.x"]),
+        ("a.pxd", "from advmdp.cli.demo cimport x", ["advmdp.cli.demo"]),
+        ("a.pxd", "cimport advmdp.cli.demo", ["advmdp.cli.demo"]),
+        ("a.pxd", "from .demo cimport x", ["advmdp.core.kernels.demo"]),
+        ("a.pxd", "from ...cli.demo cimport x", ["advmdp.cli.demo"]),
+        ("a.pxd", "from .. cimport x", ["advmdp.core"]),
+        ("a.pyx", "import advmdp.cli.demo", ["advmdp.cli.demo"]),
+    ],
+)
+def test_every_way_to_import_is_read(tmp_path: Path, name: str, line: str, expected: list[str]):
+    path = tmp_path / "advmdp" / "core" / "kernels" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(line)
+    assert [found for _, found in imported(path, tmp_path / "advmdp")] == expected
+
+
+def test_cycles_are_found():
+    chain = {"a": {"b"}, "b": {"c"}, "c": set(), "d": {"a", "c"}}
+    assert cycles(chain) == []
+    assert cycles(chain | {"c": {"a"}}) == [["a", "b", "c"]]
+    assert summary(chain | {"c": {"b"}}) == "4 packages, 5 edges, 1 cycles"
+
+
+def test_the_picture_of_the_packages_has_them_in_their_order():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    picture = text[text.index("    core -> ") : text.index("Five things about this order")]
+    assert tuple(re.findall(r"[a-z]+", picture)) == PACKAGES
+
+
+def test_the_import_graph_is_as_documented():
+    assert cycles(graph(SOURCE)) == []
+    assert f"| today | {summary(graph(SOURCE))} |" in (ROOT / "docs" / "architecture.md").read_text()
 
 
 def test_every_package_has_its_place():
@@ -91,7 +108,8 @@ def test_no_modules_import_each_other():
 
     left = {}
     for name, path in known.items():
-        needs = {target(one) for _, one in imported(path, lazily=False)} & known.keys()
+        loading = imports_of(loaded(ast.parse(path.read_text())), path)
+        needs = {target(one) for _, one in loading} & known.keys()
         left[name] = {one for one in needs if one != name and not name.startswith(f"{one}.")}
     while done := [name for name, needs in left.items() if not needs & left.keys()]:
         for name in done:
@@ -100,12 +118,13 @@ def test_no_modules_import_each_other():
 
 
 def test_every_file_says_what_belongs_in_it():
-    for path in SOURCE.rglob("*.py"):
-        assert first_sentence(path).endswith("."), f"{path}: {first_sentence(path)}"
-    begins = {".js": "// ", ".css": "/* ", ".html": "<!-- "}
+    others = (path for folder in ("benchmarks", "examples", "tests", "tools") for path in (ROOT / folder).rglob("*.py"))
+    for path in [*SOURCE.rglob("*.py"), *others]:
+        assert first_sentence(path).endswith((".", "?")), f"{path}: {first_sentence(path)}"
+    begins = {".js": "// ", ".css": "/* ", ".html": "<!-- ", ".pxd": "# ", ".pyi": "# ", ".pyx": '"""'}
     for path in (one for one in SOURCE.rglob("*.*") if one.suffix in begins):
         first = path.read_text().removeprefix("<!doctype html>\n").partition("\n")[0]  # which a page must begin with
-        assert re.match(re.escape(begins[path.suffix]) + r"[A-Z].*\.", first), f"{path}: {first}"
+        assert re.match(re.escape(begins[path.suffix]) + r"[A-Z`].*\.", first), f"{path}: {first}"
 
 
 def test_only_core_looks_for_files_beside_its_own() -> None:

@@ -1,4 +1,4 @@
-"""What holds for the package as a whole: light imports, no pickle, no stray dependence, one list of public names."""
+"""The package as a whole: light imports, no pickle, no stray dependencies, one list of public names."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""The site builds without a warning, its links lead somewhere, it fetches nothing, and its notebooks run."""
+"""The site builds without a warning, its links work, it fetches nothing, and its notebooks run."""
 
 import re
 import subprocess
@@ -121,12 +121,24 @@ def test_formulas_become_pictures_that_fit_the_text() -> None:
     assert svg("x", True) != svg("y", True)
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_displayed_formulas_fit_the_column_and_repository_browsers_leave_them_alone(path: Path) -> None:
+    """A column has 46 em. Browsers of repositories take ``}_x`` for emphasis, but not ``}_ x``, and ``\\,`` for a comma."""
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for display, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text):
+        assert not re.search(r"[^\w\s]_\S|\\[^A-Za-z]|\*", display or inline), display or inline
+        if display:
+            drawn = re.search(r' width="([\d.]+)em"', svg(display, False))
+            assert drawn, display
+            assert float(drawn.group(1)) < 44, display
+
+
 @in_browser
 @pytest.mark.slow
 def test_pages_fit_phone_and_laptop_and_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
     with started(tmp_path / "profile") as browser:
         for width in (390, 1366):
-            for name in ("index", "learners", "api/learners", "notebooks/theorem", "howto/choose"):
+            for name in ("index", "learners", "api/learners", "notebooks/theorem", "howto/choose", "selftuning"):
                 show(browser, site / "docs" / f"{name}.html", width)
                 assert browser.execute_script("return document.documentElement.scrollWidth") <= width, (name, width)
         browser.get(f"{(site / 'search.html').as_uri()}?q=SelfTuning")

@@ -1,4 +1,4 @@
-"""The end of a run of the tests says what was skipped and what to install, and no other library speaks there."""
+"""A test run ends with what was skipped and what to install, and without messages of other libraries."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""The wheel, in an environment that has nothing else and no compiler: it plays, with either build of its kernels."""
+"""The wheel works in an empty environment without a compiler, with either build of its kernels."""
 
 import json
 import os

@@ -8,7 +8,7 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 def lowest(pyproject: str) -> list[str]:
-    """One ``name==version`` for each requirement ``name>=version``, perhaps with ``,<version``, of all groups."""
+    """One ``name==version`` for each requirement ``name>=version``, with or without ``,<version``, of all groups."""
     table = tomllib.loads(pyproject)
     groups = [table["build-system"]["requires"], table["project"]["dependencies"]]
     groups += table["project"]["optional-dependencies"].values()

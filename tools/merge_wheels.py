@@ -1,4 +1,4 @@
-"""Make one wheel of two: modules for any processor where they are, those for x86-64-v3 in a folder ``v3`` beside them.
+"""Merge two wheels: modules for any processor stay in place, those for x86-64-v3 go to a folder ``v3`` next to them.
 
 ``python tools/merge_wheels.py BASELINE.whl V3.whl FOLDER``; ``advmdp.core.processor`` chooses at import.
 """
@@ -13,14 +13,14 @@ KERNELS = "kernels"
 
 
 def place_of_v3(name: str) -> str | None:
-    """Where the kernel of that name goes; None for what is not a compiled kernel."""
+    """The place of a v3 kernel in the merged wheel; None if the file is not a compiled kernel."""
     path = Path(name)
     compiled = path.suffix in (".so", ".pyd") and path.parent.name == KERNELS
     return (path.parent / "v3" / path.name).as_posix() if compiled else None
 
 
 def merge(baseline: Path, v3: Path, folder: Path) -> Path:
-    """Write the wheel, under the baseline's name, and say where it is."""
+    """Write the merged wheel under the baseline's name, and return its path."""
     target = folder / baseline.name
     record, lines = "", []
     with ZipFile(baseline) as base, ZipFile(v3) as fast, ZipFile(target, "w", ZIP_DEFLATED) as out:
@@ -32,14 +32,14 @@ def merge(baseline: Path, v3: Path, folder: Path) -> Path:
         kernels = {name: place for name in fast.namelist() if (place := place_of_v3(name))}
         missing = kernels.keys() ^ {name for name in base.namelist() if place_of_v3(name)}
         if missing or not kernels:
-            raise SystemExit(f"not the same kernels in both wheels: {sorted(missing)}")
+            raise SystemExit(f"the wheels have different kernels: {sorted(missing)}")
         lines += [_copy(fast, name, out, place) for name, place in kernels.items()]
         out.writestr(record, "".join([*lines, f"{record},,\n"]))
     return target
 
 
 def _copy(source: ZipFile, name: str, out: ZipFile, place: str) -> str:
-    """Copy a file of one archive into another; its line of the RECORD."""
+    """Copy a file from one archive to another; return its line of the RECORD."""
     content, old = source.read(name), source.getinfo(name)
     new = ZipInfo(place, old.date_time)
     new.external_attr, new.compress_type = old.external_attr, ZIP_DEFLATED

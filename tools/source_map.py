@@ -13,7 +13,7 @@ PACKAGES = (
     "core", "model", "criteria", "losses", "confidence", "projection", "planning", "learners", "game", "plot", "web",
     "live", "scenarios", "integrations", "experiments", "verify", "cli",
 )  # fmt: skip
-"""From the bottom to the top: each imports only those before it."""
+"""In import order: each imports only those before it."""
 BEGIN, END = "<!-- map: made by tools/source_map.py -->\n", "<!-- end of map -->\n"
 
 
@@ -37,7 +37,7 @@ def source_map() -> str:
 
 
 def contributing() -> str:
-    """CONTRIBUTING.md with the map as it should be."""
+    """CONTRIBUTING.md with an up-to-date map."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + source_map() + END + rest.partition(END)[2]

@@ -82,7 +82,7 @@ for day in range(60):
 agent.status()
 
 # %% [markdown]
-# The restart on day 30 changed nothing: the agent went on to the bit. What it paid, day by day and on average:
+# The restart on day 30 changed nothing, not a single bit. This is what the agent paid, day by day and on average:
 
 # %%
 fig, axis = plt.subplots(figsize=(8, 3.2), layout="constrained")
@@ -113,8 +113,8 @@ for name, plan in {
     print(f"{name:22} {am.evaluate(agent, plan)}")
 
 # %% [markdown]
-# `agent.report("van.html")` writes all of this, shadow baselines and alarms as a page. [In a running
-# system](../live.md) says what happens with late, missing and contradicting outcomes, and what is promised.
+# `agent.report("van.html")` writes all of this, with shadow baselines and alarms, as a page. [In a running
+# system](../live.md) explains late, missing and contradictory outcomes, and what is guaranteed.
 
 # %%
 agent.report(

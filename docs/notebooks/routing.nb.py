@@ -51,8 +51,8 @@ course.table().select("method", "delay", "peak", "changed")
 
 # %% [markdown]
 # `delay` is the mean delay in milliseconds, `peak` the load of the busiest link, and `changed` the share of traffic
-# that takes another route than in the round before. Both rules that measure nothing or measure everything pay more
-# than the learners. Round by round:
+# that takes another route than in the round before. The learners beat both the rule that follows every measurement
+# and the rule that ignores them. Round by round:
 
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")

@@ -32,7 +32,7 @@ mdp = am.MDP.from_steps(
 mdp
 
 # %% [markdown]
-# An *episode* is one morning: two steps, from the left to the right. A learner is told the **skeleton** only: states,
+# An *episode* is one morning: two steps, from left to right. A learner knows only the **skeleton**: states,
 # actions and possible steps. It has to find out the probabilities.
 
 # %%
@@ -103,7 +103,7 @@ print(
 )
 
 # %% [markdown]
-# `am.play` does the same much faster, and keeps the account. Compare the learner with what anyone would try first:
+# `am.play` does the same much faster, and keeps the accounts. Compare the learner with the rules that come to mind first:
 
 # %%
 games = {}
@@ -119,7 +119,7 @@ for player in (
 games["SelfTuning"][0]
 
 # %% [markdown]
-# **Regret** is what a learner paid above the best *fixed* policy, which is known only afterwards. Here it is
+# **Regret** is a learner's excess cost over the best *fixed* policy, which is known only afterwards. Here it is
 # negative: no fixed policy can follow the days of a week.
 
 # %%

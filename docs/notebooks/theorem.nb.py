@@ -43,9 +43,9 @@ step
 # %% [markdown]
 # ## The confidence sets shrink
 #
-# The sets are balls around the estimated probabilities. Their radius, in $L_1$ norm, falls as pairs are visited. From
-# 2 on, the grey line, a radius means no constraint. The paper's constants are made for proofs: they take long to say
-# anything. A set without constants ("pointwise") is much smaller, but no theorem covers it.
+# The sets are balls around the estimated probabilities. Their radius, in $L_1$ norm, falls as pairs are visited. A
+# radius of 2 or more, above the grey line, is no constraint. The paper's constants serve its proofs, so its sets stay
+# vacuous for long. A set without constants ("pointwise") is much smaller, but no theorem covers it.
 
 # %%
 games = {"the paper's sets": [game]}
@@ -83,8 +83,8 @@ print(
 # ## Two parts of the regret
 #
 # The proof splits the regret into $R^{APP}$, the price of not knowing the dynamics (Theorem 5.2), and $R^{ON}$, the
-# price of not knowing the losses (Theorem 5.3). advmdp computes both exactly. The second may be negative: as long as
-# the sets are wide, the algorithm believes in worlds that are better than the true one.
+# price of not knowing the losses (Theorem 5.3). advmdp computes both exactly. The second may be negative: while the
+# sets are wide, the algorithm is optimistic and expects a better world than the true one.
 
 # %%
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -106,8 +106,8 @@ print(f"trivial bound L T   {am.bounds.trivial(sk, T):12,.0f}")
 print(f"Theorem 5.1         {am.bounds.total(sk, T, 0.05):12,.0f}")
 
 # %% [markdown]
-# The theorem's promise is the growth: $\sqrt{T}$, so that the regret per episode vanishes. The bound falls below the
-# trivial one at last:
+# The theorem bounds the growth: $\sqrt{T}$, so that the regret per episode vanishes. At large $T$ the bound falls below
+# the trivial one:
 
 # %%
 horizons = 10 ** np.arange(3, 11)
@@ -127,7 +127,7 @@ ax.loglog(
     color="grey",
     label="trivial, L T",
 )
-ax.set(xlabel="episodes T", title="when the bounds begin to say something")
+ax.set(xlabel="episodes T", title="where the bounds stop being vacuous")
 ax.legend()
 fig
 

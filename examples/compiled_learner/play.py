@@ -1,4 +1,4 @@
-"""Play the compiled learner of softmin.pyx beside two of the library's. Build it first: cythonize -i softmin.pyx."""
+"""Compare the compiled learner of softmin.pyx with two of the library. Build it first: cythonize -i softmin.pyx."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ from advmdp.learners.domains import POLICY, SCORE
 
 
 class Memory(NamedTuple):
-    """The arrays that the rule changes; those named in ``kept`` are saved with the learner."""
+    """The arrays that the rule changes; the learner saves those named in ``kept``."""
 
     policy: np.ndarray
     scores: np.ndarray
 
 
 class LocalCosts(CompiledLearner[Memory]):
-    """Prefers actions whose own steps cost little of late, and never looks ahead."""
+    """Prefers actions whose steps were cheap recently, and never looks ahead."""
 
     kept = {"policy": POLICY, "scores": SCORE}  # noqa: RUF012
 

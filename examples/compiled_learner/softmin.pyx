@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""A compiled learner of one's own: pi(a|x) proportional to exp(-eta s(x, a)), s the discounted losses of (x, a)."""
+"""A user's compiled learner: pi(a|x) proportional to exp(-eta s(x, a)), with s the discounted losses of (x, a)."""
 
 from libc.math cimport exp
 

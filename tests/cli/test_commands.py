@@ -1,4 +1,4 @@
-"""The command line, run as a person runs it."""
+"""The command line, run as a user runs it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How the command line is read: help, misuse told in one line, and words completed by the shell."""
+"""Parsing of the command line: help, one-line errors, and completion by the shell."""
 
 import os
 import re

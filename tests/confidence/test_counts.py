@@ -1,4 +1,4 @@
-"""Counters against plain counting, and sets of counters against the distributions they must and must not hold."""
+"""Counters against plain counting, and their sets against distributions that they must and must not contain."""
 
 import numpy as np
 import pytest

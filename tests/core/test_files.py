@@ -1,4 +1,4 @@
-"""Archives: what they claim is checked before memory is set aside, and the same arrays give the same bytes."""
+"""Archives: headers are checked before memory is allocated, and the same arrays give the same bytes."""
 
 import os
 import tracemalloc

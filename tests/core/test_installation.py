@@ -1,4 +1,4 @@
-"""The installation is described as it is, and what is wrong with it is found, each with a fix."""
+"""The description of the installation is true, and each problem is found and comes with a fix."""
 
 import os
 import platform

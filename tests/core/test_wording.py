@@ -1,4 +1,4 @@
-"""Numbers as people read them: those of one column are told apart where they differ."""
+"""Numbers formatted for people: numbers of one column that differ look different."""
 
 import pytest
 

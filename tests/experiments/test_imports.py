@@ -1,6 +1,6 @@
-"""A spec runs no code of its own: what it names is imported only if the command line says so.
+"""A spec runs no code of its own: modules that it names are imported only if the command line allows it.
 
-The module here is a real one on the path, which leaves a file behind for each process that imports it.
+The module here is a real one on the path; it leaves a file for each process that imports it.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The Ray engine on a real cluster: a head without cores and two nodes of one core each, all on this machine.
 
-The store of every experiment here must be, file by file, the one that a single local process makes, whatever
-was killed on the way.  What is killed is found by the folder that it holds locked, and must be in the middle of
-its run: there is a checkpoint and no manifest.
+The store of every experiment here must equal, file by file, the store of a single local process, whatever
+was killed on the way.  The process to kill is found by the folder that it has locked, and must be in the middle of
+its run: it has a checkpoint and no manifest.
 """
 
 import json

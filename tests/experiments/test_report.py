@@ -1,4 +1,4 @@
-"""The report, in a real browser: what is drawn, what switches do, how it fits, and that it needs no network."""
+"""The report in a real browser: what it draws, what its switches do, that it fits, and that it needs no network."""
 
 import json
 import re

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import advmdp as am
-from advmdp.experiments.results import SETTING
+from advmdp.experiments.reading import SETTING
 from advmdp.experiments.spec import checked_spec
 from tests.helpers.damage import unsealed
 from tests.helpers.stores import FAILED, HTML, WHY, Played, make_store, small_spec
@@ -87,10 +87,10 @@ def test_bands_are_the_bootstrap_of_the_mean(results: am.Results, store: Path) -
 
 
 def test_bands_of_many_seeds_are_those_of_the_normal_approximation() -> None:
-    from advmdp.experiments.results import _Draws
+    from advmdp.experiments.intervals import Draws
 
     values = np.random.default_rng(0).normal(size=(400, 3))
-    mean, low, high = _Draws(0.95, 4000, 0).interval(values)
+    mean, low, high = Draws(0.95, 4000, 0).interval(values)
     width = 1.96 * values.std(axis=0) / 20
     np.testing.assert_allclose(low, mean - width, atol=0.1 * width.max())
     np.testing.assert_allclose(high, mean + width, atol=0.1 * width.max())

@@ -1,4 +1,4 @@
-"""Specs and runs: errors that say what is wrong, worlds with losses of their own, and what identifies a run."""
+"""Specs and runs: clear errors, worlds with their own losses, and the identity of a run."""
 
 import re
 from datetime import date

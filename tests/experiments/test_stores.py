@@ -103,6 +103,19 @@ def test_a_store_of_version_1_is_read_and_taken_up(tmp_path: Path) -> None:
     assert files_of(root)["experiment.json"] == files["experiment.json"]
 
 
+def test_a_store_of_before_there_were_packages_is_read_and_taken_up(tmp_path: Path) -> None:
+    """The one here was written at commit 1c8eccf; what it holds is what a run of today gives, up to rounding."""
+    old = Path(shutil.copytree(Path(__file__).with_name("before_packages"), tmp_path / "old"))
+    table = {"worlds": [{"kind": "random", "layers": [1, 2, 2, 1], "actions": 2}], "name": "experiment"}
+    table |= {"losses": [{"kind": "switching", "period": 10}], "learners": [{"name": "UCOREPS"}], "horizons": [40]}
+    spec = small_spec(seeds=1, **table)
+    new = make_store(tmp_path / "new", spec)
+    for column in ("loss", "regret"):
+        was, now = (am.Results(root).curves[column].to_numpy() for root in (old, new))
+        assert was == pytest.approx(now, rel=1e-9)
+    assert run_experiment(spec, old, resume=True, engine=here).kept == 1
+
+
 def outcome(root: Path) -> str:
     """All that is read from a store, as text."""
     results = am.Results(root)

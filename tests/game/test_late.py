@@ -1,4 +1,4 @@
-"""Games whose losses are revealed late: no delay changes nothing, and checkpoints go on exactly."""
+"""Games whose losses come late: a delay of 0 changes nothing, and checkpoints resume exactly."""
 
 import numpy as np
 import pytest

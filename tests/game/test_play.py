@@ -1,4 +1,4 @@
-"""Playing: the account is exact, blocks and loops agree to the bit, and what was killed goes on as if it had not."""
+"""Playing: accounts are exact, blocks and loops agree to the bit, and killed games resume exactly."""
 
 import os
 import signal
@@ -367,6 +367,18 @@ def test_a_checkpoint_with_an_odd_ledger_is_refused(tmp_path: Path, change, mess
     forge(path, lambda about, arrays: change(about))
     with pytest.raises(am.CheckpointError, match=message):
         am.play(MDP, SWITCHING, learner(), 40, checkpoint=path)
+
+
+@pytest.mark.parametrize("episodes", [0, 1.0, "9", 2**53 + 1, 10**30])
+def test_so_many_episodes_cannot_be_counted(episodes: object) -> None:
+    with pytest.raises(am.InputError, match="^episodes: "):
+        am.play(MDP, SWITCHING, learner(), episodes)
+    for best in (
+        lambda: am.comparator(MDP, SWITCHING, am.TotalLoss(), episodes),
+        lambda: am.switching_comparator(MDP, SWITCHING, episodes, 2),
+    ):
+        with pytest.raises(am.InputError, match="^episodes: "):
+            best()
 
 
 def test_marks_are_twenty_to_a_decade_and_end_with_the_last() -> None:

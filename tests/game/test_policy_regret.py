@@ -1,4 +1,4 @@
-"""Policy regret: what fixed policies pay when losses answer to them, by simulation, formulas and brute force."""
+"""Policy regret: the cost of fixed policies if losses react to them, by simulation, formulas and brute force."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""What several tests share: generators of problems, oracles, damaged files, a small store, a browser."""
+"""Helpers that several tests share: generators of problems, oracles, damaged files, a small store, a browser."""
 
 from pathlib import Path
 

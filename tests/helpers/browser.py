@@ -1,4 +1,4 @@
-"""A real browser without a network: the mark of its tests, how it is started, and what is read off a page."""
+"""A real browser without network access: a mark for its tests, and functions to start it and read pages."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ SWITCHES = (
 
 @contextmanager
 def started(profile: Path) -> Iterator[Any]:
-    """A browser with a profile of its own, which keeps its log and what it asks the network for."""
+    """Start a browser with its own profile that records its log and its network requests."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

@@ -1,4 +1,4 @@
-"""Copies of the package in which some extension modules are built anew, with edits or for another processor."""
+"""Copies the package and rebuilds some extension modules, with edits or for another processor."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import advmdp as am
 ROOT = Path(__file__).parents[2]
 KERNELS = "projection/kernels"
 Edit = tuple[str, str, str]
-"""A file below the package, what stands there once, and what takes its place."""
+"""(a file below the package, a text that occurs once, its replacement)."""
 
 BUILD = """
 import sys
@@ -26,11 +26,11 @@ for module in dist.ext_modules:
 dist.get_command_obj("build_ext").build_lib = "src"
 dist.run_command("build_ext")
 """
-"""What `setup.py build_ext --inplace` does, for the named modules alone."""
+"""Does what `setup.py build_ext --inplace` does, but only for the named modules."""
 
 
 def require_tools() -> None:
-    """Skip the test where nothing can be built."""
+    """Skip the test if the build tools are missing."""
     import pytest
 
     pytest.importorskip("Cython", reason="no Cython; to run them: pip install cython")
@@ -40,9 +40,9 @@ def require_tools() -> None:
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the package and of what builds it; returns what goes on the path of modules.
+    """Copy the package and `setup.py`; return the folder to add to the module path.
 
-    With times of change, so that only what is edited is translated to C again.
+    Modification times are kept, so that only edited files are translated to C again.
     """
     copytree(Path(am.__file__).parent, folder / "src" / "advmdp", ignore=ignore_patterns("__pycache__"))
     copy2(ROOT / "setup.py", folder)
@@ -52,7 +52,7 @@ def copied(folder: Path) -> Path:
 def rebuild(folder: Path, modules: Iterable[str], *flags: str, **variables: str) -> None:
     """Build some extension modules of a copy, by their files below the package.
 
-    ``flags``: -O1 say, in the place of that of `setup.py`; ``variables``: of the environment.
+    ``flags`` such as -O1 replace those of `setup.py`; ``variables`` are environment variables.
     """
     names = ["advmdp." + file.removesuffix(".py").replace("/", ".") for file in modules]
     for file in modules:
@@ -65,7 +65,7 @@ def rebuild(folder: Path, modules: Iterable[str], *flags: str, **variables: str)
 
 
 def edited(folder: Path, edits: Iterable[Edit]) -> Mapping[str, str]:
-    """A copy of the package with these edits; returns the environment of processes that use it."""
+    """Copy the package with these edits; return the environment for processes that use the copy."""
     source, files = copied(folder), set()
     for name, old, new in edits:
         path = source / "advmdp" / name
@@ -74,5 +74,5 @@ def edited(folder: Path, edits: Iterable[Edit]) -> Mapping[str, str]:
         path.write_text(text.replace(old, new))
         files.add(name)
     if files:
-        rebuild(folder, sorted(files), "-O1")  # half the time, and a fraction of it for long loops
+        rebuild(folder, sorted(files), "-O1")  # compiles in half the time, long loops in a fraction
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)])}

@@ -1,4 +1,4 @@
-"""The command line, run in the process of the test: what it printed, and its exit code."""
+"""Runs the command line in the process of the test, and captures its output and exit code."""
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
@@ -8,7 +8,7 @@ from advmdp.cli.commands import app
 
 
 class Done(NamedTuple):
-    """What became of a command."""
+    """The result of a command."""
 
     exit_code: int
     stdout: str
@@ -16,7 +16,7 @@ class Done(NamedTuple):
 
 
 def invoke(*words: str) -> Done:
-    """Run ``advmdp`` with these words."""
+    """Run ``advmdp`` with these arguments."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:

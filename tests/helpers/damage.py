@@ -1,4 +1,4 @@
-"""Files that were damaged, forged, or written before there were checksums."""
+"""Damages and forges files, and makes files of the old format without checksums."""
 
 import json
 import os
@@ -17,25 +17,25 @@ from advmdp.core.files import write_archive
 
 About, Arrays = dict[str, Any], dict[str, np.ndarray]
 NUMBERS = (-1, 0, 1, 2**62, 10**400, 1e308, -1e308, 0.5, float("nan"), float("inf"), "text", None, [], {}, True)
-"""What may stand where a number was."""
+"""Replacements for a number."""
 
 
 def contents(path: Path) -> tuple[About, Arrays]:
-    """What an archive holds, read by NumPy."""
+    """The arrays of an archive, read by NumPy."""
     with np.load(path) as archive:
         arrays = {**archive}
     return json.loads(arrays.pop("about").tobytes()), arrays
 
 
 def forge(path: Path, change: Callable[[About, Arrays], object]) -> None:
-    """Change what an archive holds, and write it again with the checksum that it then has."""
+    """Change the arrays of an archive, and write it again with a correct checksum."""
     about, arrays = contents(path)
     change(about, arrays)
     write_archive(path, about, arrays)
 
 
 def as_of_version_1(path: Path, change: Callable[[About, Arrays], object] = lambda about, arrays: None) -> None:
-    """The archive as it was written before there were checksums, and the names of states and actions."""
+    """The archive in the old format, without checksums and names of states and actions."""
     about, arrays = contents(path)
     about = {key: value for key, value in about.items() if key not in ("state_names", "action_names", "policy_log")}
     change(about, arrays)
@@ -44,14 +44,14 @@ def as_of_version_1(path: Path, change: Callable[[About, Arrays], object] = lamb
 
 
 def unsealed(path: Path) -> None:
-    """A table of a store as it was written before there were checksums."""
+    """A table of a store in the old format, without checksums."""
     table = json.loads(path.read_text())
     table = {key: value for key, value in table.items() if key not in ("version", "sha256", "files")}
     path.write_text(json.dumps(table, indent=1, sort_keys=True))
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """Bits flipped, bytes overwritten, a piece cut out, doubled or added, the end cut off."""
+    """Flip bits, overwrite bytes, remove, double or add a piece, or truncate."""
     kind, at = rng.integers(6), int(rng.integers(len(content)))
     length = int(rng.integers(1, 1 + min(64, len(content))))
     if kind == 0:
@@ -68,7 +68,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def altered(table: Any, rng: np.random.Generator) -> Any:
-    """JSON with one of its numbers, texts, lists or tables replaced, doubled or missing."""
+    """Replace, double or remove a number, text, list or table of a JSON text."""
     table = json.loads(json.dumps(table))
     places = list(_places(table))
     owner, key = places[rng.integers(len(places))]
@@ -89,7 +89,7 @@ def _places(table: Any) -> Any:
 
 
 def odd_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Another type or shape, or an entry that cannot be."""
+    """Change the type or shape of an array, or make an entry impossible."""
     kind = rng.integers(4)
     if kind == 0:
         return array.astype(rng.choice(["f4", "f8", "i4", "i8", "u1", "S3", "?"]))
@@ -104,7 +104,7 @@ def odd_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def attempt(act: Callable[[], object]) -> object:
-    """What came of it: "refused" by an error of ours, or the result; any other error is one."""
+    """The result, or "refused" if the library raises its own error; other errors propagate."""
     try:
         return act()
     except am.AdvMDPError:
@@ -112,7 +112,7 @@ def attempt(act: Callable[[], object]) -> object:
 
 
 def flipped(path: Path, use: Callable[[], object], bits: int = 2) -> Counter[object]:
-    """What becomes of a file in which one bit is flipped: ``bits`` of the eight of each byte in turn."""
+    """The outcomes for a file with one flipped bit, for ``bits`` of the eight of each byte in turn."""
     content, found = path.read_bytes(), Counter[object]()
     with open(path, "r+b", buffering=0) as file:
         for i, byte in enumerate(content):
@@ -147,7 +147,7 @@ def _replace(arrays: dict, by: Callable, rng: np.random.Generator) -> None:
 
 
 def fuzz_archive(path: Path, use: Callable[[], bool], rng: np.random.Generator, count: int) -> Counter[object]:
-    """Damage the file again and again; ``use`` gives whether the result is the same, and plays on."""
+    """Damage the file repeatedly; ``use`` continues with it and returns whether the result is the same."""
     content, found = path.read_bytes(), Counter[object]()
     for k in range(count):
         path.write_bytes(content)
@@ -165,7 +165,7 @@ def fuzz_archive(path: Path, use: Callable[[], bool], rng: np.random.Generator, 
 
 
 def odd_frame(content: bytes, rng: np.random.Generator) -> bytes:
-    """A table with text, NaN or nothing in one of its columns, or without it."""
+    """Put text, NaN or nulls into a column of a table, or remove it."""
     frame, out = pl.read_parquet(BytesIO(content)), BytesIO()
     name = frame.columns[rng.integers(len(frame.columns))]
     odd = [pl.lit("text"), pl.lit(None), pl.lit(float("nan")), pl.lit(1e308), pl.lit(-1), pl.lit(2**62), pl.lit([1.0])]
@@ -178,11 +178,11 @@ ODD_WORDS = (
     "", "nan", "inf", "-inf", "-1", "0", "1e308", "1e999", "1e-320", "0.5", "9" * 30, "99999999999", "1_000", "0x1f",
     "x", '"', "\x00", "é", "１", "~", "<", ":", ";", ",", "true", "None", "1e3", "2.0", "+1", "--1",
 )  # fmt: skip
-"""What may stand where a word or a number was, in a file of text."""
+"""Replacements for a word or number in a text file."""
 
 
 def odd_text(content: bytes, rng: np.random.Generator) -> bytes:
-    """A word, cell or line that is odd, doubled, missing, or in another's place; or another encoding."""
+    """Make a word, cell or line odd, doubled, missing or misplaced, or change the encoding."""
     text = content.decode()
     words = [(m.start(), m.end()) for m in re.finditer(r"[^\s,;:|]+", text)]
     lines, kind = text.splitlines(keepends=True), int(rng.integers(8))

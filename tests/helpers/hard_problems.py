@@ -1,4 +1,4 @@
-"""Hard projection problems, many at a time, and an oracle for their answers that shares nothing with the solver.
+"""Draws batches of hard projection problems, and judges answers by an oracle that shares no code with the solver.
 
 The oracle is the Frank-Wolfe gap. D(q || w) is convex with gradient g = ln(q / w), so for every feasible u
 
@@ -35,15 +35,15 @@ KINDS = ("ball", "box", "point")
 WEIGHTS = ("smooth", "ties", "levels", "far", "huge", "offset")
 RADII = (0.0, 1e-16, 1e-12, 1e-6, 0.1, 0.5, 1.5, 2.0 - 1e-13, 2.0, np.inf)
 VISITS = (0, 1, 2, 3, 4, 6, 10, 100)
-"""How often a pair may have been visited whose row is made of counts, and so of multiples of 1/n; 0: it is not."""
+"""Possible visits n of a pair whose row comes from counts and has multiples of 1/n; 0 for other rows."""
 FORBIDDEN = 1e30
-"""The cost of a forbidden entry in the dynamic programme; any real cost is far below."""
+"""The cost of a forbidden entry in the dynamic programme, far above any real cost."""
 ROUNDING = 1e-15
 SHARES = (Long(1e-9), Long(1e-13))
 
 
 def skeleton(shape: str, seed: int = 0) -> am.Skeleton:
-    """A small world by its name; "long" has 300 layers, "wide" two of 2,000 states with five successors a pair."""
+    """A skeleton by name; "long" has 300 layers, "wide" has two of 2,000 states with five successors per pair."""
     if shape == "long":
         return am.Skeleton.dense([1, *[2] * 299, 1], 2)
     if shape == "wide":
@@ -68,7 +68,7 @@ class Problems:
 
     @property
     def levelled(self) -> Array:
-        """The log weights without the largest of each layer: another problem with the same answer, in small numbers."""
+        """The log weights minus the largest of each layer: the same answer with small numbers."""
         sk = self.skeleton
         tops = np.maximum.reduceat(self.log_weights, sk.layer_transition_ptr[:-1], axis=1)
         widths = np.diff(sk.layer_transition_ptr)
@@ -83,7 +83,7 @@ class Problems:
 def draw(
     sk: am.Skeleton, kind: str, weights: str, count: int, rng: np.random.Generator, counted: float = 1 / 3
 ) -> Problems:
-    """So many problems of one kind, with weights of one kind; a third of them forbid some entries.
+    """Draw problems of one kind, with weights of one kind; a third of them forbid some entries.
 
     A share of them, ``counted``, have centres as counts give them.
     """
@@ -100,7 +100,7 @@ def draw(
 
 
 def draw_weights(sk: am.Skeleton, kind: str, count: int, rng: np.random.Generator) -> Array:
-    """ln w: small differences, exact ties, a few levels, spread over e^1000, +-1e7 on a tenth, a common offset."""
+    """ln w: small differences, exact ties, a few levels, spread over e^100,000, +-1e7 on a tenth, a common offset."""
     shape = (count, sk.num_transitions)
     scale = 10.0 ** rng.uniform(-4, 1.5, (count, 1))
     log_w = scale * rng.standard_normal(shape)
@@ -119,7 +119,7 @@ def draw_weights(sk: am.Skeleton, kind: str, count: int, rng: np.random.Generato
 
 
 def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator, counted: float) -> Array:
-    """Distributions with tiny entries (gamma 0.01), even ones, ones with a single successor; a share as counts give."""
+    """Rows with tiny entries (gamma 0.01), even rows, rows with a single successor; a share comes from counts."""
     rows = draw_smooth_rows(sk, count, rng)
     if counted == 0.0:
         return rows
@@ -131,7 +131,7 @@ def draw_rows(sk: am.Skeleton, count: int, rng: np.random.Generator, counted: fl
 
 
 def draw_smooth_rows(sk: am.Skeleton, count: int, rng: np.random.Generator) -> Array:
-    """Rows whose entries are no multiples of anything."""
+    """Rows that do not come from counts."""
     concentration = rng.choice([0.01, 0.1, 1.0], (count, sk.num_pairs))
     mass = rng.gamma(np.repeat(concentration, np.diff(sk.transition_ptr), axis=1)) + 1e-320
     totals = np.add.reduceat(mass, sk.transition_ptr[:-1], axis=1)
@@ -153,10 +153,10 @@ def draw_boxes(center: Array, rng: np.random.Generator) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the oracle says of the answers, one number for each problem."""
+    """The oracle's verdict on the answers, one number for each problem."""
 
     gap: Array
-    """The Frank-Wolfe gap: how far the answer is from the optimum at the most."""
+    """The Frank-Wolfe gap: an upper bound on the distance from the optimum."""
     flow: Array
     """The largest violation of the layer sums and of the conservation of flow."""
     rows: Array
@@ -196,7 +196,7 @@ def least_cost(problems: Problems, cost: Array) -> Array:
 
 
 def best_row(problems: Problems, pair: int, at: slice, cost: Array) -> Array:
-    """min over p in C(x, a) of p.cost; FORBIDDEN where every row of the set has mass on what is forbidden."""
+    """min over p in C(x, a) of p.cost; FORBIDDEN if every row of the set has mass on forbidden entries."""
     low = problems.low[:, at].astype(Long)
     order = np.argsort(cost, axis=1, kind="stable")
     cost, low = np.take_along_axis(cost, order, 1), np.take_along_axis(low, order, 1)
@@ -216,7 +216,7 @@ def best_row(problems: Problems, pair: int, at: slice, cost: Array) -> Array:
 
 
 def move_mass(center: Array, half: Array) -> Array:
-    """Entries sorted by cost: put ``half`` on the first, as far as it fits, and take it from the last ones."""
+    """Move the mass ``half`` to the cheapest entry, as far as it fits, from the most expensive; sorted by cost."""
     added = np.minimum(half, center[:, 1:].sum(axis=1, keepdims=True))
     p = center.copy()
     p[:, :1] += added
@@ -228,7 +228,7 @@ def move_mass(center: Array, half: Array) -> Array:
 
 
 def flow_violation(sk: am.Skeleton, q: Array) -> Array:
-    """The largest miss of a layer's sum and of a state's balance."""
+    """The largest violation of a layer's sum and of a state's flow balance."""
     sums = np.abs(np.add.reduceat(q, sk.layer_transition_ptr[:-1], axis=1) - 1.0).max(axis=1)
     inflow = np.zeros((len(q), sk.num_states), Long)
     np.add.at(inflow, (slice(None), sk.successor), q)
@@ -256,7 +256,7 @@ def row_violation(problems: Problems, q: Array) -> Array:
 
 @dataclass
 class Answers:
-    """What the library made of problems, and what the oracle says of it. Lists of problems by their numbers."""
+    """The library's answers and the oracle's verdict, as masks over problems."""
 
     solved: Array
     """Problems that have an answer."""
@@ -265,11 +265,13 @@ class Answers:
     wrong: Array
     """Answers that are infeasible, or farther from the optimum than they say and than rounding allows."""
     infeasible: Array
-    """Answers that violate a constraint, or whose log_q is not the logarithm of q."""
+    """Answers that violate a constraint."""
     apart: Array
-    """Those of them with nothing wrong but log_q."""
+    """Answers whose log_q is farther from ln q than rounding explains."""
+    untold: Array
+    """Answers whose log_q is farther from ln q than the tolerance and their own gap admit."""
     gap: Array
-    """What the answers say of their distance from the optimum."""
+    """The gaps that the answers claim."""
     verdict: Verdict
     iterations: Array
 
@@ -295,7 +297,12 @@ def attack(problems: Problems, project: Callable[[Array, am.Box | am.L1Ball | am
     apart = np.abs(np.exp(log_q) - q).max(axis=1) > 1e-9 + 1e-15 * finite.max(axis=1)
     stray = np.where(problems.log_weights == -np.inf, q, 0.0).any(axis=1)
     violated = (verdict.flow > 1e-12) | (verdict.rows > 1e-12) | stray
-    infeasible = solved & (violated | apart)
-    vague = ~(gap <= 10 * allowed)  # a bound that says nothing is no certificate
-    wrong = infeasible | (solved & feasible & (vague | ~(verdict.gap <= allowed)))
-    return Answers(solved, ~solved & feasible, wrong, infeasible, infeasible & ~violated, gap, verdict, iterations)
+    in_range = q > 1e-290
+    ln_q = np.log(q, where=in_range, out=np.zeros_like(q))
+    miss = (q * np.abs(ln_q - np.where(in_range, log_q, 0.0))).sum(axis=1)
+    untold = ~(miss <= np.maximum(gap, 1e-8))
+    vague = ~(gap <= 10 * allowed)  # a vacuous bound is no certificate
+    far = feasible & (vague | ~(verdict.gap <= allowed))
+    wrong = solved & (violated | apart | untold | far)
+    marks = (solved & which for which in (violated, apart, untold))
+    return Answers(solved, ~solved & feasible, wrong, *marks, gap, verdict, iterations)

@@ -9,12 +9,12 @@ from tests.helpers.strategies import build_mdp, random_policy
 
 KINDS = ("l1", "box", "point")
 NARROW = ("dense", "ragged", "thin", "one action", "deep")
-SHAPES = (*NARROW, "wide")  # the last is too wide for Newton's step to be found by elimination
+SHAPES = (*NARROW, "wide")  # the last is too wide for elimination in Newton's step
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Weights and a set over a skeleton; ``truth`` is a world whose rows the set was estimated from."""
+    """Weights and a set over a skeleton; the set was estimated from the world ``truth``."""
 
     truth: am.MDP
     log_weights: np.ndarray
@@ -41,7 +41,7 @@ def world(shape: str, rng: np.random.Generator) -> am.MDP:
 
 
 def observed(mdp: am.MDP, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Estimates from a few visits a pair (some from none), or deterministic ones; and how many visits there were."""
+    """Estimates from a few visits per pair (some from none), or deterministic ones; and the number of visits."""
     sk = mdp.skeleton
     center = np.zeros(sk.num_transitions)
     visits = rng.integers(0, 12, sk.num_pairs) * (rng.random(sk.num_pairs) > 0.1)

@@ -1,13 +1,13 @@
-"""A process whose children are killed: each life opens an agent, goes on with the work, and dies at a random moment.
+"""Kills an agent's process again and again: each life opens the agent, continues its work, and dies at a random moment.
 
     python -m tests.helpers.kills FOLDER LEARNER KILLS SEED
 
-The work is a list of operations, such as a client of a running system does: many rides at once, outcomes late and in
-any order, the world extended now and then.  A client repeats what was not acknowledged.  First an agent that nobody
-kills does all of it, and after each operation the digest of its state is noted.  After each kill the agent that is
-opened again must have a state that was noted: after the operations that were acknowledged, or after one more, which was
-done and not acknowledged.  Half of the kills come from outside, at random times; the others at the n-th passing of a
-place inside a call.
+The work is a list of operations of a typical client: many rides at once, outcomes late and in any order, and sometimes
+the world is extended.  A client repeats operations that were not acknowledged.  First an agent that is never killed
+does all the work, and the digest of its state is recorded after each operation.  After each kill, the reopened agent
+must have a recorded state: the one after all acknowledged operations, or after one more, which was done but not
+acknowledged.  Half of the kills come from outside, at random times; the others come at the n-th passage of a place
+inside a call.
 """
 
 import hashlib
@@ -43,13 +43,13 @@ PLACES = {
     "after a snapshot": (Log, ("keep_snapshot",), False),
     "while opening": (AgentState, ("replay",), True),
 }
-"""Where a life may end, by name: the methods of a class, before or after them."""
+"""Places where a life may end, by name: before or after a method of a class."""
 LONGEST = 8
-"""Operations of a life; then it ends between two calls."""
+"""The most operations in a life; then it ends between two calls."""
 
 
 def operations(bandit: bool, rides: int, rng: np.random.Generator) -> list[Operation]:
-    """The work, in an order that a client might have."""
+    """The work, in the order of a typical client."""
     waiting: list[list[Operation]] = []
     for k in range(rides):
         steps = [(kind, k, s) for s in range(3) for kind in ("act", "arrive")][: 6 if rng.random() < 0.9 else 3]
@@ -74,7 +74,7 @@ def operations(bandit: bool, rides: int, rng: np.random.Generator) -> list[Opera
 
 
 class Client:
-    """Does operations, and remembers what the agent chose."""
+    """Does operations, and remembers the agent's choices."""
 
     def __init__(self) -> None:
         self.chosen: dict[tuple[int, int], tuple[str, str, str]] = {}
@@ -82,7 +82,7 @@ class Client:
     def do(self, agent: am.Agent, op: Operation) -> str | None:
         try:
             return self._do(agent, op)
-        except am.InputError:  # a ride that patience has ended
+        except am.InputError:  # the agent's patience has ended this ride
             return "refused"
 
     def _do(self, agent: am.Agent, op: Operation) -> str | None:
@@ -151,7 +151,7 @@ def opened(path: Path, learner: str, durable: bool = True) -> am.Agent:
 
 
 def end_at(place: str, passing: int) -> None:
-    """Have this process kill itself at the n-th passing of a place."""
+    """Make this process kill itself at the n-th passage of a place."""
     kind, names, before = PLACES[place]
     left = [passing]
 
@@ -172,7 +172,7 @@ def end_at(place: str, passing: int) -> None:
 
 
 def live(path: Path, learner: str, work: list[Operation], done: int, client: Client, out: int) -> None:
-    """One life: go on with the work for a while; each acknowledgement is a line."""
+    """One life: continue the work for a while; print a line for each acknowledgement."""
     agent = opened(path, learner)
     for number in range(done, min(done + LONGEST, len(work))):
         answer = client.do(agent, work[number])

@@ -1,4 +1,4 @@
-"""Every learner of the registry, as the tests make it: its variants, small worlds to train it in, and equality."""
+"""Makes every learner of the registry and its variants for tests, trains it in small worlds, and compares learners."""
 
 import inspect
 
@@ -20,7 +20,7 @@ GUARANTEED = [variant for variant in VARIANTS if variant[0] not in ("Uniform", "
 
 
 def make(name: str, feedback: str | None, told: am.MDP | am.Skeleton, horizon: int = 60) -> Learner:
-    """With the theory's parameters, made of what it may know."""
+    """A learner with the theory's parameters, made from what it may know."""
     kind = LEARNERS[name]
     told = told.skeleton if kind.knows == "skeleton" and isinstance(told, am.MDP) else told
     takes = inspect.signature(kind).parameters
@@ -58,7 +58,7 @@ def same_learner(one: Learner, other: Learner) -> bool:
 
 
 def played(learner: am.Learner, mdp: am.MDP, losses: am.losses.Losses, episodes: int, seed: int = 0) -> list:
-    """Let it play; the trajectories, and q before each episode."""
+    """Play a learner; return the trajectories, and q before each episode."""
     rng = np.random.default_rng(seed)
     history = []
     for t in range(episodes):

@@ -16,7 +16,7 @@ def rows_of(sk: am.Skeleton) -> list[slice]:
 
 
 def summing(owner: np.ndarray, count: int) -> scipy.sparse.csr_array:
-    """The matrix that adds up entries by their owners."""
+    """The matrix that sums entries by owner."""
     n = len(owner)
     return scipy.sparse.csr_array((np.ones(n), (owner, np.arange(n))), shape=(count, n))
 
@@ -43,7 +43,7 @@ def misses(sk: am.Skeleton, q: cp.Variable, center: np.ndarray) -> tuple[cp.Expr
 
 
 def l1_rules(sk: am.Skeleton, q: cp.Variable, center: np.ndarray, radius: np.ndarray) -> list[cp.Constraint]:
-    """sum_x' |q(x,a,x') - Pbar(x'|x,a) q(x,a)| <= epsilon(x,a) q(x,a); void where nothing was observed."""
+    """sum_x' |q(x,a,x') - Pbar(x'|x,a) q(x,a)| <= epsilon(x,a) q(x,a); vacuous if nothing was observed."""
     miss, pairs = misses(sk, q, center)
     binding = np.flatnonzero((radius < 2.0) & (pairs @ center > 0.0))
     here = pairs[binding]
@@ -51,7 +51,7 @@ def l1_rules(sk: am.Skeleton, q: cp.Variable, center: np.ndarray, radius: np.nda
 
 
 def printed_rules(sk: am.Skeleton, q: cp.Variable, center: np.ndarray, radius: np.ndarray) -> list[cp.Constraint]:
-    """What the printed dual of Theorem 4.2 solves: |q(x,a,x') - Pbar q(x,a)| <= epsilon q(x,a,x') for every x'."""
+    """Constraints of Theorem 4.2's printed dual: |q(x,a,x') - Pbar q(x,a)| <= epsilon q(x,a,x') for every x'."""
     return [misses(sk, q, center)[0] <= cp.multiply(sk.over_transitions(radius), q)]
 
 
@@ -65,7 +65,7 @@ def box_rules(sk: am.Skeleton, q: cp.Variable, lower: np.ndarray, upper: np.ndar
 def kl_projection(
     sk: am.Skeleton, weights: np.ndarray, rules_of_rows: list, q: cp.Variable
 ) -> tuple[np.ndarray, float, str]:
-    """min D(q || w) under the rules, by CVXPY and Clarabel: q, the divergence, and what the solver says of it."""
+    """min D(q || w) under the rules, by CVXPY and Clarabel: q, the divergence, and the solver's status."""
     problem = cp.Problem(cp.Minimize(cp.sum(cp.kl_div(q, weights))), [*flow_rules(sk, q), *rules_of_rows])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")  # the status says so too

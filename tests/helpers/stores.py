@@ -1,4 +1,4 @@
-"""Small experiments: a spec in TOML, and one that is played on the spot, with a failed run and a name in HTML."""
+"""Small experiments: a spec in TOML, and one that is played at once, with a failed run and HTML in a name."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from advmdp.experiments.engines.local import Player, play_task
-from advmdp.experiments.results import CURVES
+from advmdp.experiments.reading import CURVES
 from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.runs import MANIFEST, TRACEBACK, runs_of
 from advmdp.experiments.spec import Spec, checked_spec
@@ -45,7 +45,7 @@ def make_store(root: Path, spec: Spec) -> Path:
 
 
 def spoil(root: Path, spec: Spec) -> None:
-    """Make it as if one run had failed."""
+    """Change the store as if one run had failed."""
     for run in runs_of(spec):
         if (run.learner.shown, run.losses.kind, run.horizon, run.seed) == tuple(FAILED.values()):
             folder = Store(root).folder(run)
@@ -55,7 +55,7 @@ def spoil(root: Path, spec: Spec) -> None:
 
 @dataclass
 class Played:
-    """A game of one episode and little more than its regret."""
+    """A minimal game of one episode."""
 
     seed: int
     regret: float
@@ -73,7 +73,7 @@ def files_of(root: Path) -> dict[str, bytes]:
 
 
 def outside(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
-    """A folder with things of somebody else, and what is in it."""
+    """A folder with another program's files, and their contents."""
     place = tmp_path / "outside"
     place.mkdir()
     for name in ("treasure", "checkpoint.npz", "traceback.txt"):

@@ -7,7 +7,7 @@ import advmdp as am
 
 
 def build_mdp(sizes: list[int], rng: np.random.Generator, max_actions: int, zeros: bool) -> am.MDP:
-    """Every state draws how many actions it has, every action which successors; probabilities may be zero."""
+    """Random numbers of actions for each state and successors for each action; probabilities may be zero."""
     ptr = np.concatenate([[0], np.cumsum(sizes)])
     rows = []
     for k in range(len(sizes) - 1):

@@ -1,7 +1,7 @@
-"""Gymnasium both ways.
+"""Gymnasium environments as worlds, and worlds as Gymnasium environments.
 
-Oracles: dynamic programming written here straight on ``env.unwrapped.P``; episodes of the real environments; games of
-``am.play``, whose account an environment must keep to the bit; and Gymnasium's own checker.
+Oracles: dynamic programming written here directly on ``env.unwrapped.P``; episodes of the real environments; games of
+``am.play``, whose accounts must agree to the bit; and Gymnasium's own checker.
 """
 
 import runpy
@@ -17,7 +17,7 @@ from rich.console import Console
 
 import advmdp as am
 from advmdp.core.streams import stream_key, uniforms
-from advmdp.experiments.results import CURVES
+from advmdp.experiments.reading import CURVES
 from advmdp.integrations.gymnasium import AdversarialEnv, tabular_model
 from tests.helpers import ROOT
 
@@ -564,7 +564,7 @@ def test_the_example_prints_its_table_and_draws(
     printed = capsys.readouterr().out
     assert "CliffWalking-v1: regret over 1 seeds of 20 episodes" in printed
     assert "Q-learning (OpenSpiel)" in printed
-    assert "A loss of 1 is worth 100" in printed
+    assert "A loss of 1 is worth a reward of 100" in printed
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

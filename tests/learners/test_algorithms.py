@@ -1,4 +1,4 @@
-"""Each algorithm against what it must be: direct implementations, other formulations, brute force."""
+"""Each algorithm against independent oracles: direct implementations, other formulations, brute force."""
 
 from collections.abc import Iterator
 from itertools import product

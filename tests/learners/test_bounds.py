@@ -1,4 +1,4 @@
-"""The bounds of Section 5, as they are printed, and where they are quoted."""
+"""The bounds of Section 5 as printed, and every place that quotes them."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,27 @@ def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
         {"share": 0.1},
     ):
         assert am.UCOREPS(SK, **{"horizon": 100, **other}).bound(100) == np.inf
+
+
+@pytest.mark.parametrize("name", ["delta", "F", "eta"])
+@pytest.mark.parametrize("value", ["x", [], {}, b"1", 0.0, -1.0, np.nan, True, np.zeros(3)], ids=repr)
+def test_bounds_refuse_what_is_no_number_above_zero(name: str, value: object) -> None:
+    with pytest.raises(am.InputError, match=f"^{name}: "):
+        am.bounds.online(SK, 100, **{name: value})
+
+
+@pytest.mark.parametrize("T", [0, 1.5, 10**30, 10**400])
+def test_bounds_refuse_what_is_no_number_of_episodes(T: object) -> None:
+    with pytest.raises(am.InputError, match="^T: "):
+        am.bounds.total(SK, T, 0.05)
+    assert am.bounds.total(SK, 2**62, 0.05) < np.inf
+
+
+@pytest.mark.parametrize("name", ["confidence", "successors"])
+@pytest.mark.parametrize("value", [np.zeros(3), np.array(["l1", "layer"]), 1, None, ["l1"]], ids=repr)
+def test_a_choice_that_is_no_text_is_refused(name: str, value: object) -> None:
+    with pytest.raises(am.InputError, match=f"^{name}: "):
+        am.UCOREPS(SK, 10, **{name: value})
 
 
 def test_bounds_are_as_printed() -> None:

@@ -1,4 +1,4 @@
-"""Arguments, copies and reprs of learners, as scikit-learn has them."""
+"""Parameters, clones and reprs of learners, as in scikit-learn."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses observed in groups: how likely a group is at the most, and estimates from what a path has seen."""
+"""Losses observed in groups: the largest probability of a group, and estimates from the groups that a path reveals."""
 
 from itertools import product
 

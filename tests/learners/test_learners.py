@@ -1,4 +1,4 @@
-"""What every learner promises: what it declares is what it is shown, and play refuses what does not fit."""
+"""What every learner guarantees: it sees only what it declares, and play refuses learners that do not fit."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Saved learners: damaged, forged and impossible ones are refused, and all others go on to the bit."""
+"""Saved learners: damaged, forged and impossible files are refused, and all others continue exactly."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -195,6 +195,21 @@ def test_learners_and_games_of_version_1_go_on(name: str, feedback: str | None, 
     again = am.play(WORLD, ADAPTIVE, make(name, feedback, WORLD), 60, seed=1, checkpoint=checkpoint)
     assert again.curve.equals(whole.curve)
     assert contents(checkpoint)[0]["version"] == 2
+
+
+def test_a_learner_saved_before_there_were_packages_goes_on() -> None:
+    """The file was written at commit 1c8eccf, after 25 episodes of this game."""
+    steps = [("home", "bus", "station", 0.8), ("home", "bus", "stuck", 0.2), ("home", "walk", "station", 1.0)]
+    steps += [("station", "train", "work", 1.0), ("station", "cab", "work", 1.0), ("stuck", "cab", "work", 1.0)]
+    mdp = am.MDP.from_steps(steps)
+    losses, fresh = am.losses.Switching(mdp.skeleton, period=3), am.UCOREPS(mdp.skeleton, horizon=60)
+    am.play(mdp, losses, fresh, 25, seed=1)
+    old = am.load_learner(Path(__file__).with_name("before_packages.npz"))
+    assert old.skeleton == mdp.skeleton
+    assert old.policy == pytest.approx(fresh.policy, abs=1e-9)
+    for one in (old, fresh):
+        am.play(mdp, losses, one, 35, seed=2)
+    assert old.policy == pytest.approx(fresh.policy, abs=1e-9)
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")

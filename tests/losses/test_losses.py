@@ -1,4 +1,4 @@
-"""Losses are pure functions of (seed, t): any episode again, in any order, alone or in a block, to the bit."""
+"""Losses are pure functions of (seed, t): the same bits in any order, alone or in a block."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -281,6 +281,13 @@ def test_raw_costs_are_rescaled_by_one_affine_map() -> None:
     assert (am.losses.Replay(SK, costs, rescale=np.array([-100, 200])).at(3) == given_bounds.at(3)).all()
     with pytest.raises(am.InputError, match="expected a number from -10 to 10"):
         am.losses.Replay(SK, costs, rescale=(-10, 10))
+
+
+@pytest.mark.parametrize("kind", [am.losses.Switching, am.losses.Seasonal, am.losses.Drifting])
+@pytest.mark.parametrize("period", [0, 1.5, "3", 10**30])
+def test_a_period_that_cannot_be_counted_is_refused(kind: type, period: object) -> None:
+    with pytest.raises(am.InputError, match="^period: "):
+        kind(am.Skeleton.dense([1, 2, 1], 2), period=period)
 
 
 def test_a_memory_map_is_not_read_into_memory(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Recorded losses: a mutated file is refused, or its losses are from 0 to 1."""
+"""Recorded losses: a mutated file is refused, or its losses lie in [0, 1]."""
 
 import multiprocessing
 import warnings

@@ -1,4 +1,4 @@
-"""The best sequence of policies with a few switches: against all policies and all places to switch at."""
+"""The best sequence of policies with a few switches, against all policies and all episodes to switch at."""
 
 from itertools import combinations, pairwise
 

@@ -1,4 +1,4 @@
-"""Figures are checked by what they hold, and looked at by people (docs/figures)."""
+"""The content of figures is tested; their looks are reviewed by people (docs/figures)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from matplotlib.patches import PathPatch, Rectangle
 
 import advmdp as am
 from advmdp.core.wording import number
-from advmdp.experiments.results import CURVES
+from advmdp.experiments.reading import CURVES
 from advmdp.game.ledger import marks
 from tests.helpers.stores import HTML, make_store, small_spec
 

@@ -1,4 +1,4 @@
-"""A certificate that cannot lie: hard problems, their judge, and errors planted in answers."""
+"""The certificate is never wrong: hard problems with an oracle, and errors planted in answers."""
 
 import threading
 from dataclasses import replace

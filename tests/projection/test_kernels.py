@@ -1,8 +1,10 @@
-"""The extension modules: exponential and logarithm in each build, threads, forks, and what they refuse."""
+"""The extension modules: exponential and logarithm in each build, threads, forks, and refused input."""
 
 import importlib.util
 import multiprocessing
 import platform
+import re
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +17,8 @@ from advmdp.projection.kernels import exact
 from advmdp.projection.kernels.log_rows import sort_values
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
 from advmdp.projection.kernels.solver import solve_from
+from advmdp.projection.status import MESSAGES, Status
+from tests.helpers import ROOT
 from tests.helpers import hard_problems as hp
 from tests.helpers.builds import KERNELS, copied, rebuild, require_tools
 
@@ -188,6 +192,43 @@ def test_a_forked_process_refuses_threads_and_goes_on_without() -> None:
         assert child.exitcode == 0
     assert "forked" in said[0]
     assert said[1] == "solved"
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # that is the point
+def test_a_forked_process_does_not_wait_for_a_thread_that_was_projecting() -> None:
+    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+    projector, results = am.Projector(sk), multiprocessing.get_context("fork").Queue()
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with projector._lock:
+            held.set()
+            over.wait()
+
+    def project() -> None:
+        results.put(projector.project(np.arange(sk.num_transitions) / 9, free_rows(sk)).q)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = multiprocessing.get_context("fork").Process(target=project)
+    child.start()
+    try:
+        found = results.get(timeout=60)
+    finally:
+        over.set()
+        thread.join()
+        child.kill()
+        child.join()
+    project()
+    assert found.tobytes() == results.get(timeout=60).tobytes()
+
+
+def test_kernels_and_callers_number_the_statuses_alike() -> None:
+    header = (ROOT / "src" / "advmdp" / KERNELS / "types.pxd").read_text()
+    block = header.partition("cdef enum:  # how a projection ends\n")[2].partition("\n\n")[0]
+    assert {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", block)} == dict(Status.__members__)
+    assert MESSAGES.keys() == set(Status)
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:

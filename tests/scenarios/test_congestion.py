@@ -1,4 +1,4 @@
-"""Everybody routes at once: flows, delays, optimum and equilibrium against independent computations; the page."""
+"""Congestion games: flows, delays, optimum and equilibrium against independent computations; the page."""
 
 import json
 import re
@@ -371,7 +371,7 @@ def test_what_is_wrong_is_named() -> None:
     cases = [
         ("topozoo/Abilene", {}, "topozoo/Abilene: no demands"),
         (diamond(demands={"west": {"east": 0.0}}), {}, "graph: no demands"),
-        (split, {}, "graph: a demand from here to far, and no way"),
+        (split, {}, "graph: a demand from here to far, but no path"),
         (diamond(), {"load": 1.2}, "load: 1.2; expected a number above 0 and below 1"),
         (diamond(), {"load": True}, "load: True"),
         (diamond(), {"load": None}, "graph: no capacities"),
@@ -424,14 +424,14 @@ def told(**rows: tuple[float, float]) -> list[str]:
 
 def test_sentences_say_what_the_numbers_do() -> None:
     first, second = told(ours=(12.0, 0.01), theirs=(30.0, 0.8), best=(10.0, 0.0))
-    assert first.startswith("'ours' has the least mean delay in the second half: 12 ms, before 'theirs' with 30 ms.")
+    assert first.startswith("'ours' has the least mean delay in the second half: 12 ms; 'theirs' follows with 30 ms.")
     assert "20.0% above the 'best' (10 ms, certified within 0.10%)" in first
     assert second.startswith("'theirs' flaps the most: 80% of the traffic")
     assert second.endswith("'ours' changes 1.0%.")
     first, second = told(ours=(12.0, 0.01), theirs=(9.0, 0.02), best=(10.0, 0.0))
-    assert first.startswith("'theirs' has the least mean delay in the second half: 9 ms, before 'ours' with 12 ms.")
+    assert first.startswith("'theirs' has the least mean delay in the second half: 9 ms; 'ours' follows with 12 ms.")
     assert "10.0% below the 'best'" in first
-    assert second == "Nobody flaps: no method changes more than 2.0% of the routes in an episode."
+    assert second == "No method flaps: none changes more than 2.0% of the routes in an episode."
     first, second = told(alone=(12.0, 0.3))
     assert first == "'alone' has the least mean delay in the second half: 12 ms."
     assert second.endswith("a peak load of 80%.")
@@ -648,4 +648,4 @@ def test_what_is_computed_without_the_limit_of_queues_is_not_called_certified_wh
     game = congestion_game(graph, load=None, deflection=0.0, buffer=20.0)
     best = assignment(game, "optimum")
     course = game.play({"shortest, hops": shortest_by_hops(game), "optimum": Fixed(best.policy, best.gap)}, 4)
-    assert "not certified, for queues are full" in sentences(course)[0]
+    assert "not certified, since queues are full" in sentences(course)[0]

@@ -1,4 +1,4 @@
-"""Delay functions, road networks in TNTP, demands that change, hop limits and steps that adapt: against oracles."""
+"""Delay functions, road networks in TNTP, changing demands, hop limits and adaptive steps, against oracles."""
 
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ def test_tolls_and_distances_count_with_their_weights(tmp_path: Path) -> None:
         ("\t1\t4\t1\t", "\t1\t1\t1\t", "line 10: a link from 1 to itself"),
         ("\t1\t4\t1\t", "\t1\t4\t0\t", "line 10: capacity 0; expected a number above 0, or b = 0"),
         ("\t1\t4\t1\t", "\t1\t4\tnan\t", "line 10: capacity 'nan'; expected a number from 0"),
-        ("0.02\t1\t0", "0.02\t0.5\t0", "line 10: power 0.5; expected 0, or 1 and more"),
+        ("0.02\t1\t0", "0.02\t0.5\t0", "line 10: power 0.5; expected 0, or 1 or more"),
         ("\t3\t4\t1\t100\t10\t0.1\t1\t0\t0\t1\t;", "3 4 1", "line 12: 3 columns"),
     ],
 )
@@ -148,10 +148,10 @@ def test_what_is_wrong_with_links_is_named(tmp_path: Path, old: str, new: str, s
         (BRAESS_TRIPS.replace("2 : 6.0", "7 : 6.0"), BRAESS_FLOW, "line 6: node '7'"),
         (BRAESS_TRIPS.replace("2 : 6.0", "2 : -6.0"), BRAESS_FLOW, "line 6: amount '-6.0'"),
         (BRAESS_TRIPS.replace("Origin 1", ""), BRAESS_FLOW, "expected Origin n, then entries"),
-        (BRAESS_TRIPS.replace("1 : 0.0", "2 : 1.0"), BRAESS_FLOW, "trips from 1 to 2 for a second time"),
+        (BRAESS_TRIPS.replace("1 : 0.0", "2 : 1.0"), BRAESS_FLOW, "a second entry from 1 to 2"),
         (BRAESS_TRIPS, BRAESS_FLOW.replace("3 4 2 12\n", ""), "no row for 3 -> 4"),
         (BRAESS_TRIPS, BRAESS_FLOW.replace("3 4 2 12\n", "3 1 2 12\n"), "no link from 3 to 1"),
-        (BRAESS_TRIPS, BRAESS_FLOW.replace("4 2 4 40\n", "1 3 4 40\n"), "from 1 to 3 for a second time"),
+        (BRAESS_TRIPS, BRAESS_FLOW.replace("4 2 4 40\n", "1 3 4 40\n"), "a second row from 1 to 3"),
         (BRAESS_TRIPS, BRAESS_FLOW.replace("3 4 2 12\n", "3 4\n"), "2 columns"),
     ],
 )
@@ -247,7 +247,7 @@ def test_a_function_is_the_kind_of_delay_that_it_spells_out() -> None:
         (lambda flow, capacity: 1.0 - flow / 100.0, "delays that do not fall with the flow"),
         (lambda flow, capacity: np.sqrt(flow), "delays that are convex in the flow"),
         (lambda flow, capacity: np.where(flow > 3.0, np.inf, 1.0), "inf at a flow of .* on .* -> .*; expected finite"),
-        (lambda flow, capacity: flow * 0.0 - 1.0, "finite numbers of 0 or more"),
+        (lambda flow, capacity: flow * 0.0 - 1.0, "finite numbers, 0 or more"),
     ],
 )
 def test_functions_that_are_no_delays_are_refused(delays: Any, said: str) -> None:
@@ -259,7 +259,9 @@ def test_delays_for_other_links_and_slopes_of_nothing_are_refused() -> None:
     ones = np.ones(3)
     with pytest.raises(am.InputError, match="delays: 3 links"):
         congestion_game(grid(3, 0), load=None, delays=road_delays(ones, ones, ones, ones, ones, None))
-    with pytest.raises(am.InputError, match="derivative: .*; expected a function, where delays are one"):
+    with pytest.raises(
+        am.InputError, match="derivative: .*; expected a function, and only if delays are a function too"
+    ):
         congestion_game(grid(3, 0), load=None, delays="bpr", derivative=lambda flow, capacity: flow)
 
 
@@ -381,7 +383,7 @@ def test_matrices_come_from_a_file(tmp_path: Path) -> None:
         ("0,s,x,1", "line 2, column to: no node 'x'"),
         ("0,s,s,1", "1 from s to s; expected demands between different nodes"),
         ("0,s,t,0", "no demand at time 0"),
-        ("0,s,t,1\n0,s,t,1", "line 3: s to t at time 0 for a second time"),
+        ("0,s,t,1\n0,s,t,1", "line 3: a second row for s to t at time 0"),
         (",s,t,1", "line 2, column time: nothing"),
     ):
         path.write_text(f"time,from,to,amount\n{bad}\n")
@@ -392,8 +394,8 @@ def test_matrices_come_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("demands", "said"),
     [
-        ([], "demands: none"),
-        ([{"s": {"t": 0.0}}], "an episode without any"),
+        ([], "demands: no episodes"),
+        ([{"s": {"t": 0.0}}], "an episode without demand"),
         ([{"s": {"x": 1.0}}], "node 'x'"),
         ([{"s": {"t": -1.0}}], "-1.0"),
         ({"s": {"t": 1.0}}, "demands: dict; expected tables"),

@@ -1,4 +1,4 @@
-"""Routing against networkx and a chain on the raw graph; topologies against topohub's files; files and their faults."""
+"""Routing against networkx and a Markov chain on the raw graph; topologies against topohub's files; invalid files."""
 
 import json
 import re
@@ -137,8 +137,8 @@ def with_pos(graph: nx.Graph, **pos: Any) -> nx.Graph:
         (nx.Graph(), "graph: a graph without nodes"),
         (nx.empty_graph(2), "graph: 2 nodes and no link"),
         (graph_of([("a", "b"), ("b", "b")]), "graph, node b: a link to itself"),
-        (graph_of([("a", "b"), ("b", "a")], nx.MultiGraph), "graph, link a -> b: a second one"),
-        (graph_of([(1, "1")]), "graph: 2 nodes that read '1'"),
+        (graph_of([("a", "b"), ("b", "a")], nx.MultiGraph), "graph, link a -> b: parallel links"),
+        (graph_of([(1, "1")]), "graph: 2 nodes labelled '1'"),
         (graph_of([("a", "")]), "graph: a node labelled ''"),
         (graph_of([("a", " b")]), "graph: a node labelled ' b'"),
         (
@@ -147,7 +147,7 @@ def with_pos(graph: nx.Graph, **pos: Any) -> nx.Graph:
         ),
         (graph_of([("a", "b", {"length": -1})]), "graph, link a -> b: length -1"),
         (graph_of([("a", "b", {"length": "far"})]), "graph, link a -> b: length 'far'"),
-        (graph_of([("a", "b", {"length": 1}), ("b", "c")]), "graph, link b -> c: no length, which other links have"),
+        (graph_of([("a", "b", {"length": 1}), ("b", "c")]), "graph, link b -> c: no length, but other links have one"),
         (graph_of([("a", "b", {"capacity": 0})]), "graph, link a -> b: capacity 0; expected a finite number above 0"),
         (with_pos(graph_of([("a", "b")]), a=(0, 0)), "graph, node b: pos None; expected two finite numbers"),
         (with_pos(graph_of([("a", "b")]), a=(0, 0), b=(0, float("inf"))), "graph, node b: pos (0, inf)"),
@@ -500,8 +500,11 @@ def test_rivals_that_answer_come_to_where_we_were() -> None:
         ({"file": 5}, "file: 5; expected a path"),
         ({"period": 10**20}, "period"),
         ({"day": 10**20}, "day"),
-        ({"destination": "New York"}, "topozoo/Abilene: source and destination New York; expected two different nodes"),
-        ({"hops": 3}, "hops: 3; expected 4 or more: New York to Los Angeles takes as many"),
+        (
+            {"destination": "New York"},
+            "topozoo/Abilene: source and destination New York; expected two different connected nodes",
+        ),
+        ({"hops": 3}, "hops: 3; expected 4 or more: New York to Los Angeles takes 4"),
         ({"hops": 0}, "hops: 0; expected a whole number"),
         ({"hops": 10**9}, "hops: 1000000000; expected a whole number, 1 to 10000"),
         ({"objective": np.array([1, 2])}, "objective: array([1, 2]); expected one of worst"),
@@ -515,13 +518,16 @@ def test_rivals_that_answer_come_to_where_we_were() -> None:
         ({"objective": "speed"}, "objective: 'speed'; expected one of worst, delay, congestion, price"),
         ({"weights": [1, 1]}, "weights: [1, 1]; expected numbers of 0 or more for delay, congestion, price"),
         ({"weights": [0, 0, 0]}, "weights: [0, 0, 0]"),
-        ({"weights": [1, 1, 1], "objective": "delay"}, "weights: with objective 'delay'; expected one of the two"),
+        (
+            {"weights": [1, 1, 1], "objective": "delay"},
+            "weights: with objective 'delay'; expected weights or an objective, not both",
+        ),
         ({"period": 0}, "period: 0"),
         ({"day": 0}, "day: 0"),
         ({"bursts": 1.5}, "bursts: 1.5"),
         ({"rivals": "nobody"}, "rivals: 'nobody'; expected 'alternate', 'answer' or none"),
         ({"rivals": "answer", "strength": 2}, "strength: 2"),
-        ({"scale": 2.0}, "scale: 2.0; expected none without a file"),
+        ({"scale": 2.0}, "scale: 2.0; expected no scale, or also a file"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], said: str) -> None:
@@ -532,14 +538,14 @@ def test_wrong_parameters_are_named(wrong: dict[str, Any], said: str) -> None:
 
 def test_destinations_that_cannot_be_reached_are_named() -> None:
     graph = graph_of([("a", "b"), ("b", "c"), ("d", "c")], nx.DiGraph)
-    with pytest.raises(am.InputError, match="graph: no way from a to d; expected a destination that can be reached"):
+    with pytest.raises(am.InputError, match="graph: no path from a to d; expected a reachable destination"):
         make_scenario("routing", topology=graph, source="a", destination="d")
-    with pytest.raises(am.InputError, match="graph: no way from c to another node"):
+    with pytest.raises(am.InputError, match="graph: no path from c to another node"):
         make_scenario("routing", topology=graph, source="c")
-    with pytest.raises(am.InputError, match="graph: no way from another node to a"):
+    with pytest.raises(am.InputError, match="graph: no path from another node to a"):
         make_scenario("routing", topology=graph, destination="a")
     assert make_scenario("routing", topology=graph).source == "a"
-    with pytest.raises(am.InputError, match="graph, node lost: a name that states have"):
+    with pytest.raises(am.InputError, match="graph, node lost: a reserved name"):
         make_scenario("routing", topology=graph_of([("a", "lost")]))
 
 
@@ -610,13 +616,13 @@ def test_a_file_with_one_kind_of_cost_has_one_loss(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ": nothing; expected a header line"),
+        ("", ": an empty file; expected a header line"),
         ("time,from,to,delay\n", ": a header line and no rows"),
         (GOOD.replace("time,", "when,"), ", line 1: no column 'time' among when, from, to, delay"),
         (GOOD.replace("from,", "here,"), ", line 1: no column 'from'"),
         (GOOD.replace("to,", "there,"), ", line 1: no column 'to'"),
         (GOOD.replace("delay", "dleay"), ", line 1: column 'dleay'; expected time, from, to, delay, congestion, price"),
-        ("time,from,to\n1,a,b\n", ", line 1: no column of costs; expected at least one of delay, congestion, price"),
+        ("time,from,to\n1,a,b\n", ", line 1: no cost column; expected at least one of delay, congestion, price"),
         (GOOD.replace("0.12", "1.2"), ", line 8, column delay: '1.2'; expected a number from 0 to 1"),
         (GOOD.replace("0.12", "-0.1"), ", line 8, column delay: '-0.1'; expected a number from 0 to 1"),
         (GOOD.replace("0.12", "nan"), ", line 8, column delay: 'nan'"),
@@ -629,7 +635,7 @@ def test_a_file_with_one_kind_of_cost_has_one_loss(tmp_path: Path) -> None:
         (GOOD.replace("10:01,b,c", "10:01,b,b"), ", line 8: no link b -> b in graph; expected links of the topology"),
         (
             GOOD.replace("10:01,b,c", "10:01,a,b"),
-            ", line 8: a -> b at time 10:01 for a second time; expected each link",
+            ", line 8: a second row for a -> b at time 10:01; expected one row for each link",
         ),
         (
             GOOD.replace("10:01,b,c", "10:00,c,b"),
@@ -652,7 +658,7 @@ def test_faults_in_a_file_of_costs_are_named(tmp_path: Path, text: str, said: st
         ({"delay": [0.1, None]}, ", row 1, column delay: nothing; expected a number from 0 to 1"),
         ({"delay": [0.1, 7.0]}, ", row 1, column delay: '7.0'"),
         ({"from": ["a", "z"]}, ", row 1, column from: no node 'z'"),
-        ({"to": ["b", "b"]}, ", row 1: a -> b at time 0 for a second time"),
+        ({"to": ["b", "b"]}, ", row 1: a second row for a -> b at time 0"),
         ({"speed": [1, 1]}, ", columns: column 'speed'"),
     ],
 )
@@ -684,7 +690,7 @@ def test_files_that_are_none_and_scales_that_fit_nothing_are_named(tmp_path: Pat
     with pytest.raises(am.InputError, match=r"empty\.parquet: no rows"):
         triangle(file=tmp_path / "empty.parquet")
     (tmp_path / "links.csv").write_text(GOOD)
-    with pytest.raises(am.InputError, match="scale: 'price'; expected one of the columns of costs: delay"):
+    with pytest.raises(am.InputError, match="scale: 'price'; expected one of the cost columns: delay"):
         triangle(file=tmp_path / "links.csv", scale={"price": 2.0})
     with pytest.raises(am.InputError, match="scale of delay: -2"):
         triangle(file=tmp_path / "links.csv", scale={"delay": -2})
@@ -709,7 +715,7 @@ def test_the_example_prints_its_table_and_draws_its_picture(
     way = ("--topology", "sndlib/polska", "--source", "Gdansk", "--destination", "Krakow", "--hops")
     run(monkeypatch, *way, "4", "--out", tmp_path / "flow.png")
     printed = capsys.readouterr().out
-    assert "Paid an episode, in ms for delays: 1 seeds of 20 episodes" in printed
+    assert "Cost per episode, in ms for delays: 1 seeds of 20 episodes" in printed
     assert "Gdansk to Krakow, sndlib/polska, 4 hops, delay" in printed
     assert all(world in printed for world in ("links obey", "links fail", "rivals alternate", "rivals answer"))
     assert "nan" not in printed
@@ -717,7 +723,7 @@ def test_the_example_prints_its_table_and_draws_its_picture(
     assert (tmp_path / "flow.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, *way, "1")
-    assert "hops: 1; expected 2 or more: Gdansk to Krakow takes as many" in capsys.readouterr().err
+    assert "hops: 1; expected 2 or more: Gdansk to Krakow takes 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["sndlib/germany50", "topozoo/Aarnet"])
@@ -788,7 +794,7 @@ def test_the_page_shows_what_its_code_prints(
     assert len(rows) == 6
     assert all(row in text.replace("*", "") for row in rows)
     left = [name for name in names["sk"].state_names if name.split(" ")[-1] not in ("delivered", "lost", "end")]
-    assert f"Of the {50 * 9} pairs of a hop and a node in the example {len(left)} are left" in text
+    assert f"Of the {50 * 9} pairs of a hop and a node in the example, {len(left)} are left" in text
     assert f"{names['routing'].scale:.1f} ms, eight hops at the highest delay" in text
 
 
@@ -828,11 +834,11 @@ def test_measured_failures_are_the_probabilities_of_the_world(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("from,to\na,b\n", "no column of rates"),
+        ("from,to\na,b\n", "no rate column"),
         ("from,to,los\na,b,0\n", "column 'los'; expected from, to, loss, deflection"),
         ("from,to,loss\na,b,2\n", "line 2, column loss: '2'"),
-        ("from,to,loss\na,b,0.6\n", "line 2: rates of 0.6 and .*; expected a packet that arrives"),
-        ("from,to,loss\na,b,0.1\na,b,0.1\n", "line 3: a -> b for a second time"),
+        ("from,to,loss\na,b,0.6\n", "line 2: rates of 0.6 and .*; expected a sum of at most 1/2"),
+        ("from,to,loss\na,b,0.1\na,b,0.1\n", "line 3: a second row for a -> b"),
         ("from,to,loss\na,b,0.1\n", "no row for"),
         ("from,to,loss\na,x,0.1\n", "no node 'x'"),
     ],

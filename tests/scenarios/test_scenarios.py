@@ -1,4 +1,4 @@
-"""Scenarios against their stories: physics simulated and enumerated without the MDP, files and their faults."""
+"""Scenarios against their descriptions: simulated and enumerated without the MDP; files and invalid files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -438,7 +438,7 @@ GOOD = "day,hour,price\na,0,1\na,1,2\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "nothing; expected a header line"),
+        ("", "an empty file; expected a header line"),
         ("day,hour,price\n", "a header line and no rows"),
         ("hour,price\n0,1\n", "line 1: no column 'day' among hour, price"),
         ("day,price\na,1\n", "line 1: no column 'hour'"),
@@ -446,17 +446,17 @@ GOOD = "day,hour,price\na,0,1\na,1,2\n"
         ("day,hour,zone\na,1,n\n", "line 1: no column 'price'"),
         ("day,hour,,price\na,0,1,1\n", "line 1: no name for column 3"),
         ("day,hour,price,price\na,0,1,1\n", "line 1: column 'price' twice"),
-        ("day,hour,price,colour\na,0,1,red\n", "line 1: column 'colour' beside 'price'"),
+        ("day,hour,price,colour\na,0,1,red\n", "line 1: both columns 'colour' and 'price'"),
         (GOOD + "b,0\n", "line 4: 2 cells; expected 3"),
         (GOOD + "\nb,0,cheap\n", "line 5, column price: 'cheap'; expected a number from -1e+100 to 1e+100"),
         (GOOD + "b,0,\n", "line 4, column price: nothing"),
         (GOOD + "b,0,nan\n", "line 4, column price: 'nan'"),
         (GOOD + "b,2,1\n", "line 4, column hour: '2'; expected a number from 0 to 1"),
         (GOOD + "b,0.5,1\n", "line 4, column hour: '0.5'; expected a whole number"),
-        (GOOD + "a,1,1\n", "line 4, column price: day a, hour 1 for a second time"),
+        (GOOD + "a,1,1\n", "line 4, column price: a second price for day a, hour 1"),
         (GOOD + "b,1,1\n", "no price for day b, hour 0"),
         ("day,hour,zone,price\na,0,n,1\na,1,n,1\na,0,s,1\n", "no price for day a, hour 1, zone s"),
-        ("day,hour,price\na,0,0\na,1,0\n", "prices that are all 0"),
+        ("day,hour,price\na,0,0\na,1,0\n", "only prices of 0"),
         ('day,hour,price\na,0,"1\n', "line 2: unreadable"),
         (GOOD + 'b,0,1\nb,1,"1"x\n', "line 5: unreadable"),
         (GOOD + "b,0,1_0\n", "line 4, column price: '1_0'"),
@@ -523,7 +523,7 @@ def test_faults_in_a_file_of_unit_costs_are_named(tmp_path: Path, text: str, sai
 
 def test_costs_of_nothing_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "costs.csv", "order,hold,waste,short\n0,0,0,0\n")
-    with pytest.raises(am.InputError, match="some that are not"):
+    with pytest.raises(am.InputError, match="costs: at most .* for every transition"):
         make_scenario("inventory", file=file)
 
 

@@ -1,4 +1,4 @@
-"""The rows of the learners' guarantees: each learner has one, its numbers are right, and it can fail."""
+"""The rows about guarantees: each learner has one, its numbers are right, and it can fail."""
 
 from dataclasses import replace
 from math import inf, sqrt

@@ -13,8 +13,10 @@ from scipy import stats
 import advmdp as am
 from advmdp.core.streams import generator, stream_key, uniforms
 from advmdp.learners import bounds
+from advmdp.verify import coverage, dual
 from advmdp.verify import learners as verify_learners
 from advmdp.verify import paper as verify
+from advmdp.verify import rows as verify_rows
 from advmdp.verify.rows import Row
 from tests.helpers.command_line import invoke
 from tests.helpers.oracles import kl_projection, l1_rules, occupancy_variable
@@ -30,8 +32,10 @@ STATEMENTS = (
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer problems and shorter games; what is run is the same."""
-    for setting, value in {"SHORT": 300, "SEEDS": 1, "PROBLEMS": 6, "ORACLE_PROBLEMS": 2}.items():
-        monkeypatch.setattr(verify, setting, value)
+    for module, setting, value in (
+        (verify, "SHORT", 300), (verify, "SEEDS", 1), (dual, "PROBLEMS", 6), (dual, "ORACLE_PROBLEMS", 2),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, setting, value)
     monkeypatch.setattr(verify_learners, "SEEDS", 1)
 
 
@@ -126,7 +130,7 @@ def test_a_run_of_the_lemma_counts_as_the_algorithm_does() -> None:
     And the rows that the pointwise sets hold, counted one by one.
     """
     mdp = am.MDP.random([1, 4, 4, 1], 2, seed=0, branching=2)
-    sk, T, delta = mdp.skeleton, verify.COVERAGE_EPISODES, verify.COVERAGE_DELTA
+    sk, T, delta = mdp.skeleton, coverage.COVERAGE_EPISODES, coverage.COVERAGE_DELTA
     losses = am.losses.Switching(sk, period=10, seed=0)
     outcomes = []
     for number in range(12):
@@ -151,7 +155,7 @@ def test_a_run_of_the_lemma_counts_as_the_algorithm_does() -> None:
                         likely = (seen[a:b] + 1 / (b - a)) / (visits + 1)
                         tried += 1
                         inside += distance <= np.sqrt(likely * (1 - likely) / visits).sum()
-        found = verify.covered(mdp, 0, number)
+        found = coverage.covered(mdp, 0, number)
         held = found.runs
         assert found.rows[0].tolist() == [inside, tried]
         assert found.rows[1, 1] == 10 * (epoch - 1)  # of all pairs with two successors, in every epoch
@@ -164,7 +168,7 @@ def test_the_learners_own_sets_are_the_ones_that_are_checked() -> None:
     sk, rng = SK, np.random.default_rng(0)
     names = [{"confidence": name} for name in ("weissman", "chernoff", "bernstein")]
     kinds = ({}, {"successors": "possible"}, *names)
-    for options, kind in zip(kinds, verify.KINDS, strict=True):
+    for options, kind in zip(kinds, coverage.KINDS, strict=True):
         learner = am.UCOREPS(sk, horizon=100, delta=0.2, **options)
         for t in range(30):
             learner.update(WORLD.sample(learner.policy, rng), am.losses.Stochastic(sk).at(t))
@@ -179,36 +183,36 @@ def test_the_learners_own_sets_are_the_ones_that_are_checked() -> None:
 def test_a_share_fails_only_when_it_is_surely_too_low(k: int, runs: int) -> None:
     held = np.arange(runs) < k
     limit = stats.binomtest(k, runs).proportion_ci(0.998, "exact").high
-    assert verify.share_limit(held) == pytest.approx(limit, rel=1e-9)
-    assert verify.share_of_runs("", "", held, limit - 1e-6, "").holds
-    assert not verify.share_of_runs("", "", held, limit + 1e-6, "").holds
+    assert verify_rows.share_limit(held) == pytest.approx(limit, rel=1e-9)
+    assert verify_rows.share_of_runs("", "", held, limit - 1e-6, "").holds
+    assert not verify_rows.share_of_runs("", "", held, limit + 1e-6, "").holds
 
 
 def test_the_certificate_is_the_divergence_beyond_the_least() -> None:
-    sk, log_weights, ball = verify.projection_problem(0, 1)
+    sk, log_weights, ball = dual.projection_problem(0, 1)
     r = am.project(sk, log_weights, ball)
-    found = verify.certificate(r)
+    found = dual.certificate(r)
     assert max(found.formula, found.gap, found.outside) <= verify.EXACT
     q = occupancy_variable(sk)
     _, divergence, _ = kl_projection(sk, np.exp(log_weights), l1_rules(sk, q, ball.center, ball.radius), q)
     least = divergence + sk.num_layers - np.exp(log_weights).sum()  # D without its linear part
-    assert verify.oracle(sk, log_weights, ball) == pytest.approx(least, abs=1e-6)
+    assert dual.oracle(sk, log_weights, ball) == pytest.approx(least, abs=1e-6)
     assert r.q @ np.log(r.q / np.exp(log_weights)) - found.gap == pytest.approx(least, abs=1e-6)
     other = am.occupancy(am.MDP(sk, r.rows), am.uniform_policy(sk))
-    worse = verify.certificate(replace(r, q=other, log_q=np.log(other)))
+    worse = dual.certificate(replace(r, q=other, log_q=np.log(other)))
     assert worse.outside <= verify.EXACT
     assert worse.formula > 0.01
     assert worse.gap == pytest.approx(other @ (np.log(other) - log_weights) - least, abs=1e-6)
-    assert verify.certificate(replace(r, q=np.roll(r.q, 1))).outside > 0.01
+    assert dual.certificate(replace(r, q=np.roll(r.q, 1))).outside > 0.01
 
 
 def test_the_printed_set_misses_the_truth_as_often_as_arithmetic_says() -> None:
-    runs, N, p = 400, verify.VISITS, verify.RARE
+    runs, N, p = 400, dual.VISITS, dual.RARE
     epsilon = np.sqrt(2 * 2 * np.log(N * 4 * 1 / verify.DELTA) / N)
     times = np.arange(N + 1)
     seen = stats.binom.pmf(times, N, p)
     expected = seen[np.abs(times / N - p) <= epsilon * p].sum()
-    corrected, printed, moved, left = verify.printed_dual(runs, seed=3)
+    corrected, printed, moved, left = dual.printed_dual(runs, seed=3)
     assert printed.measured == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / runs))
     assert corrected.measured == 1.0
     assert seen[2 * np.abs(times / N - p) <= epsilon].sum() > 0.999
@@ -323,8 +327,8 @@ def test_the_problem_is_small_enough_for_the_bounds_to_say_something() -> None:
 
 def test_a_printed_set_that_held_the_truth_would_fail_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row claims that the printed dual loses Lemma 4.1: were it not so, it must not hold."""
-    monkeypatch.setattr(verify, "covered_as_printed", lambda *_: True)
-    rows = [row for row in verify.printed_dual(40, 0) if "printed dual" in row.what]
+    monkeypatch.setattr(dual, "covered_as_printed", lambda *_: True)
+    rows = [row for row in dual.printed_dual(40, 0) if "printed dual" in row.what]
     assert [row.holds for row in rows] == [False]
 
 

@@ -1,4 +1,4 @@
-"""The kit for other people's learners: it passes ours, and catches each way of being none."""
+"""The checks for users' learners: our learners pass, and each kind of faulty learner is caught."""
 
 import numpy as np
 import pytest

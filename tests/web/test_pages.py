@@ -1,4 +1,4 @@
-"""Pages: read back by the parser of the standard library, with the policy that their script and style must meet."""
+"""Pages, read back by the parser of the standard library, and their content security policy."""
 
 from base64 import b64encode
 from hashlib import sha256

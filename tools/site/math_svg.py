@@ -1,7 +1,7 @@
-r"""Formulas as SVG, drawn while the site is built: no script runs in the browser and nothing is fetched.
+r"""Draws formulas as SVG while the site is built, so that browsers need no script and fetch nothing.
 
-Sphinx calls one visitor for formulas in a line and one for those on lines of their own. An SVG takes the colour of the
-text around it, so that it fits light and dark pages, and carries its LaTeX source for screen readers.
+Sphinx calls one visitor for inline formulas and one for displayed formulas. An SVG takes the colour of the
+surrounding text, so that it fits light and dark pages, and has its LaTeX source for screen readers.
 """
 
 from functools import cache
@@ -14,16 +14,16 @@ from docutils import nodes
 from sphinx.util import logging
 
 with catch_warnings():
-    simplefilter("ignore", DeprecationWarning)  # it asks Python for its font in an old way
+    simplefilter("ignore", DeprecationWarning)  # it loads its font through a deprecated function
     import ziamath
 
 POINTS = 16.0
-"""The size that formulas are drawn at; lengths are then given in em, so that they follow the text."""
+"""The font size of the drawing; lengths are then converted to em, so that formulas scale with the text."""
 
 
 @cache
 def svg(latex: str, inline: bool) -> str:
-    """A formula as an SVG element, on the baseline of the text around it."""
+    """A formula as an SVG element, aligned with the baseline of the text."""
     ziamath.config.svg2 = False  # paths, not symbols: the identifiers of symbols would clash on one page
     drawn = ziamath.Latex(latex, size=POINTS, color="currentColor", inline=inline)
     element = drawn.svgxml()
@@ -56,6 +56,6 @@ def _drawn(node: nodes.Element, inline: bool) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Register with Sphinx."""
     app.add_html_math_renderer("svg", inline_renderers=(_in_line, None), block_renderers=(_on_its_own, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,12 +1,12 @@
-"""Notebooks: Python files in cells, which run while the site is built and become pages with their outputs.
+"""Runs notebooks while the site is built, and makes pages of their cells and outputs.
 
-Files ``docs/notebooks/*.nb.py`` are in the percent format, which VS Code, PyCharm and Jupyter (with jupytext) open:
+The files ``docs/notebooks/*.nb.py`` have the percent format, which VS Code, PyCharm and Jupyter (with jupytext) open:
 
     # %% [markdown]      the lines below, without their "# ", are Markdown
     # %%                 the lines below are code
 
-A code cell shows what it prints, the value of its last line, and the figures that it draws. Each page offers the same
-as an ``.ipynb`` file. The tests run all notebooks too.
+A code cell shows its printed text, the value of its last line, and its figures. Each page offers its notebook as an
+``.ipynb`` file. The tests run all notebooks too.
 """
 
 import ast
@@ -27,7 +27,7 @@ MARK = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 @dataclass
 class Cell:
-    """A cell, and after it has run what it printed, showed and drew."""
+    """A cell and, after it has run, its outputs."""
 
     source: str
     markdown: bool
@@ -51,7 +51,7 @@ def cells_of(text: str) -> list[Cell]:
 
 
 def run(text: str, name: str) -> list[Cell]:
-    """The cells of a file after they have run, in order and with the same names."""
+    """Run the cells of a file in order, in one namespace."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -137,7 +137,7 @@ def _jupyter_outputs(cell: Cell) -> Iterator[dict[str, Any]]:
 
 
 def expand(app: Any, page: str, source: list[str]) -> None:
-    """Run the notebook of a page, and put its outputs into the page."""
+    """Run the notebook of a page, and insert its outputs."""
     if page.startswith(FOLDER):
         cells = run(source[0], page)
         source[0] = markdown_of(cells, Path(page).name)
@@ -145,14 +145,14 @@ def expand(app: Any, page: str, source: list[str]) -> None:
 
 
 def write_notebooks(app: Any, error: Exception | None) -> None:
-    """Put the ``.ipynb`` files beside the pages."""
+    """Write the ``.ipynb`` files next to the pages."""
     for page in sorted(app.env.found_docs) if error is None else ():
         if page.startswith(FOLDER):
             Path(app.outdir, f"{page}.ipynb").write_text(app.env.metadata[page]["ipynb"])
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Register with Sphinx."""
     app.connect("source-read", expand)
     app.connect("build-finished", write_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
-"""The API reference: every public name, on the page of the package that it belongs to.
+"""Generates the API reference: every public name, on the page of its package.
 
-A page such as ``docs/api/learners.md`` holds a fence ``public-names`` with the name of a group. Before Sphinx reads
-the page, the fence becomes a table of the names of that group, and then their docstrings. The names come from
-``advmdp/__init__.pyi``, so none is missing.
+A page such as ``docs/api/learners.md`` has a fence ``public-names`` with the name of a group. Before Sphinx reads the
+page, the fence is replaced by a table of the names of that group and by their docstrings. The names come from
+``advmdp/__init__.pyi``, so none is missing, and from ``BY_MODULE`` for modules that users import themselves.
 """
 
 import ast
@@ -27,7 +27,19 @@ MODULES = {
     "bounds": "bounds",
     "testing": "testing",
 }
-"""Public modules, by the group in which their names are documented."""
+"""Public modules, and the groups in which their names are documented."""
+BY_MODULE = {
+    "gymnasium": ["integrations.gymnasium: Account AdversarialEnv TabularModel tabular_model"],
+    "congestion": [
+        "scenarios.congestion: Commodity CongestionGame congestion_game Course demands_from_file LinkDelays Router",
+        "scenarios.congestion.assignment: Assignment assignment AssignmentError",
+        "scenarios.congestion.report: write_congestion_report",
+        "scenarios.congestion.routers: AdaptiveSteps DelayRouting Fixed Learners reference shortest_by_hops "
+        "standard_routers",
+        "scenarios.congestion.tntp: read_tntp Roads",
+    ],
+}
+"""By group, the modules that users import themselves, and their public names."""
 PLACES = {"core.errors": "errors", "core.installation": "installation"}
 """Groups that are not named after a package."""
 FENCE = re.compile(r"```\{public-names\} (\w+)\n```")
@@ -44,11 +56,14 @@ def groups() -> dict[str, list[str]]:
         else:
             module = place.strip(".")
             found.setdefault(PLACES.get(module, module.split(".")[0]), []).append(name)
+    for group, modules in BY_MODULE.items():
+        for module, _, listed in (line.partition(": ") for line in modules):
+            found.setdefault(group, []).extend(f"{module}.{name}" for name in listed.split())
     return {group: sorted(names, key=str.lower) for group, names in found.items()}
 
 
 def members_of(module: ModuleType) -> list[str]:
-    """The public names of a module: those that it lists, or else the classes and functions that it defines."""
+    """The public names of a module: its ``__all__``, or else the classes and functions that it defines."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         return [name for name in listed if callable(getattr(module, name))]
@@ -57,10 +72,11 @@ def members_of(module: ModuleType) -> list[str]:
 
 
 def find(name: str) -> Any:
-    """The thing of that dotted name below ``advmdp``."""
-    thing: Any = import_module("advmdp")
+    """The object with a dotted name below ``advmdp``; it may be in a module that is not imported yet."""
+    thing: Any = advmdp
     for part in name.split("."):
-        thing = getattr(thing, part)
+        module = isinstance(thing, ModuleType) and not hasattr(thing, part)
+        thing = import_module(f"{thing.__name__}.{part}") if module else getattr(thing, part)
     return thing
 
 
@@ -72,7 +88,7 @@ def public_classes() -> frozenset[type]:
 
 
 def members(kind: type) -> dict[str, Any]:
-    """The methods and properties that a public class adds to its public bases, in the order of the source."""
+    """The methods and properties that a public class adds to its public bases, in source order."""
     found: dict[str, Any] = {}
     public = [base for base in kind.__mro__[1:] if base in public_classes() or base.__module__ == "builtins"]
     for base in reversed(kind.__mro__):
@@ -87,7 +103,7 @@ def members(kind: type) -> dict[str, Any]:
 
 
 def directives(group: str) -> Iterator[str]:
-    """The lines of reStructuredText that document a group: a table of its names, and then each."""
+    """The reStructuredText that documents a group: a table of its names, then each of them."""
     names = groups()[group]
     yield from (".. py:currentmodule:: advmdp", "", ".. list-table::", "   :class: names", "   :widths: auto", "")
     for name in names:
@@ -100,7 +116,7 @@ def directives(group: str) -> Iterator[str]:
 
 
 def _documented(name: str, thing: Any) -> Iterator[str]:
-    """The lines about a name; those about the members of a class may refer to members of its bases by their names."""
+    """The lines about a name. Docstrings of a class may refer to members of its bases by their bare names."""
     known = {part: title for title, kind in reversed(_lineage(thing)) for part in members(kind)}
     for line in _undirected(name, thing):
         yield re.sub(r":(meth|attr):`(\w+)`", lambda m: f":{m[1]}:`~{known.get(m[2], name)}.{m[2]}`", line)
@@ -129,7 +145,7 @@ def _undirected(name: str, thing: Any) -> Iterator[str]:
 
 
 def _described(head: str, thing: Any) -> Iterator[str]:
-    """A directive with a docstring as its content, and in it the types of arguments behind their names."""
+    """A directive that contains a docstring, with the types of arguments added to their names."""
     lines = inspect.cleandoc(thing.__doc__).splitlines()
     if "Parameters" in lines:
         types = types_of(thing)
@@ -144,20 +160,20 @@ def _described(head: str, thing: Any) -> Iterator[str]:
 
 
 def _escaped(line: str) -> str:
-    """Bars as they are: in reStructuredText ``|X|`` outside of code would ask for a text called X."""
+    """Escape bars outside of code: reStructuredText reads ``|X|`` as a substitution."""
     parts = re.split(r"(``.*?``)", line)
     return line if ">>>" in line else "".join(p if p.startswith("``") else p.replace("|", r"\|") for p in parts)
 
 
 def _arguments(call: Any) -> str:
-    """The arguments of a call with their defaults and without their types."""
+    """The arguments of a call, with defaults and without types."""
     known = inspect.signature(call)
     bare = [one.replace(annotation=inspect.Parameter.empty) for one in known.parameters.values() if one.name != "self"]
     return str(known.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def types_of(thing: Any) -> dict[str, str]:
-    """The types of the arguments of a function or a constructor, as they are written in the source."""
+    """The types of the arguments of a function or constructor, as the source writes them."""
     code = thing.__init__ if inspect.isclass(thing) else inspect.unwrap(getattr(thing, "__func__", thing))
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
@@ -175,6 +191,6 @@ def expand(app: Any, page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Register with Sphinx."""
     app.connect("source-read", expand)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

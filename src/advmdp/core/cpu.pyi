@@ -1,1 +1,3 @@
+# What Python calls of `cpu.pyx`.
+
 def runs_v3() -> bool: ...

@@ -1,19 +1,24 @@
-"""A guard against starting threads in a forked process whose parent had already used threads.
+"""Threads and forks: a guard against threads that a fork left behind, and a lock that a forked process finds open.
 
 GNU OpenMP keeps its threads for the next loop.  A fork copies its records of the threads but not the threads
 themselves, so the child would wait for them for ever, or crash.
 """
 
 import os
+from threading import Lock
 
 from advmdp.core.errors import AdvMDPError
 
 _started = _left_behind = False
+_forks = 0
+_renewal = Lock()
 
 
 def _note_fork() -> None:
-    global _left_behind  # noqa: PLW0603 (of the whole process)
+    global _left_behind, _forks, _renewal  # noqa: PLW0603 (of the whole process)
     _left_behind = _left_behind or _started
+    _forks += 1
+    _renewal = Lock()
 
 
 os.register_at_fork(after_in_child=_note_fork)
@@ -26,3 +31,23 @@ def check_threads() -> None:
         given = "threads: this process was forked from one that had already used threads, which a fork does not copy"
         raise AdvMDPError(f"{given}; expected threads=1, or a process started by 'spawn'")
     _started = True
+
+
+class ForkLock:
+    """A lock for memory that is filled anew by whoever holds it.
+
+    A fork copies a lock that another thread holds, but not the thread, so nobody would ever open it in the child.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._fork = Lock(), _forks
+
+    def __enter__(self) -> None:
+        if self._fork != _forks:
+            with _renewal:
+                if self._fork != _forks:
+                    self._lock, self._fork = Lock(), _forks
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()

@@ -25,7 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "UCRL2": "UCRL2: the best policy in the most favourable plausible world, for stochastic losses",
         "REGAL": "REGAL: UCRL2 with a known limit on how much the values of a layer differ",
         "UCBVI": "UCBVI: backward induction in the estimated world with an exploration bonus, for stochastic losses",
-        "Uniform": "Choose actions at random, and learn nothing",
+        "Uniform": "Choose actions uniformly at random, and learn nothing",
         "FollowLeader": "Play the policy that would have been best so far",
         "ReplayLast": "Play the policy that would have been best in the last episode",
     },
@@ -38,16 +38,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "gymnasium": "A Gymnasium environment with a tabular model; its rewards become losses",
     },
     "scenarios": {
-        "battery": "A battery, or a flexible load, against hourly prices in one zone or several",
+        "battery": "A battery, or a flexible load, that trades at hourly prices in one zone or several",
         "inventory": (
-            "A stock that perishes: how much to order each morning of a week, with unit costs that "
-            "drift from week to week"
+            "A perishable stock: how much to order each morning of a week, with unit costs that drift from week to week"
         ),
-        "routing": (
-            "One flow through a network: at every node the neighbour to forward to, with costs of links that change"
-        ),
+        "routing": "One flow through a network: each node chooses the next hop, and link costs change",
         "bgp": (
-            "Traffic between autonomous systems: which neighbour to hand it to, when neighbours have "
+            "Traffic between autonomous systems: which neighbour to hand it to, if neighbours have "
             "policies of their own"
         ),
     },

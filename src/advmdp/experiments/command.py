@@ -12,7 +12,8 @@ from advmdp.core.errors import InputError
 from advmdp.core.wording import apart, number, plural
 from advmdp.experiments.engines.local import Engine
 from advmdp.experiments.findings import MEANING, REACTING, setting_name
-from advmdp.experiments.results import LOSS, SETTING, Results
+from advmdp.experiments.reading import LOSS, SETTING
+from advmdp.experiments.results import Results
 from advmdp.experiments.runner import check, estimate, run_experiment
 from advmdp.experiments.runs import runs_of
 from advmdp.experiments.spec import read_spec

@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 
 from advmdp.core.wording import amount, number, plural
-from advmdp.experiments.results import SETTING, Results
+from advmdp.experiments.reading import SETTING
+from advmdp.experiments.results import Results
 
 SMALL = 0.05
 """Shares of the regret below this are not mentioned."""

@@ -21,7 +21,8 @@ from advmdp.core.files import path_of, write_bytes
 from advmdp.core.wording import apart, exact, number, plural
 from advmdp.experiments.findings import MEANING, REACTING, findings, setting_name
 from advmdp.experiments.flow_svg import flow_legend, flow_svg, layer_marks, shared_flow
-from advmdp.experiments.results import LOSS, SETTING, Results, in_units
+from advmdp.experiments.reading import LOSS, SETTING
+from advmdp.experiments.results import Results, in_units
 from advmdp.experiments.toml_text import toml_text
 from advmdp.experiments.weights_svg import weights_svg
 from advmdp.plot.shares import mixtures, shares

@@ -1,10 +1,9 @@
 """The results of an experiment as data frames, read from its store without playing any run again.
 
-Intervals express the uncertainty over seeds.  The interval of a mean over n seeds is a percentile bootstrap: draw n
-seeds with replacement, take the mean, and repeat ``resamples`` times; the interval contains a fraction ``level`` of
-these means.  ``seed`` fixes the draws, so the same store gives the same numbers.  With a single seed, intervals are
-empty; below about ten seeds they are too narrow.  Learners are compared seed by seed, in the same world against the
-same losses, which removes the variation that they share.
+Intervals express the uncertainty over seeds: they are percentile bootstraps (``intervals.py``).  ``seed`` fixes the
+draws, so the same store gives the same numbers.  With a single seed, intervals are empty; below about ten seeds they
+are too narrow.  Learners are compared seed by seed, in the same world against the same losses, which removes the
+variation that they share.
 
 Learners are compared by what they paid.  If losses do not react, all learners meet the same ones, and the difference in
 what they paid is the difference in regret.  If losses react, the regret of each learner is about the losses that it
@@ -24,48 +23,36 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from advmdp.core.arrays import LARGEST, MOST, FloatArray, whole
+from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of, read_table
-from advmdp.experiments.runs import CURVE, FLOW, MANIFEST, TRACEBACK
-from advmdp.experiments.store import INDEX, RUNS, state_of
+from advmdp.experiments.intervals import Draws
+from advmdp.experiments.reading import (
+    AGAIN,
+    CURVES,
+    INDEXED,
+    SETTING,
+    UNITS,
+    WHICH,
+    is_manifest,
+    last_words,
+    own_columns,
+    read_curves,
+    read_flow,
+    read_index,
+    short_names,
+    with_units,
+)  # fmt: skip
+from advmdp.experiments.runs import CURVE, FLOW, MANIFEST
+from advmdp.experiments.store import RUNS, state_of
 from advmdp.game.ledger import marks
 from advmdp.learners.base import WEIGHT
-from advmdp.model.tables import TOLERANCE
 
-AGAIN = " (to play it again, delete the folder of the run and use --resume)"
-LONGEST = 500
-"""The most characters kept of an error."""
-SETTING = ["world", "losses", "horizon"]
-"""What two learners must share to be compared."""
-WHICH = ["label", "learner", *SETTING, "seed"]
-CURVES = (
-    "loss", "comparator", "regret", "regret_approximation", "regret_online", "bound", "epochs", "radius",
-    "projection_gap", "comparator_gap",
-)  # fmt: skip
-KNOWN = (*CURVES, "episode", "path", "folder")
-IN_UNITS = ("regret", "regret_approximation", "regret_online", "bound")
-"""Columns that are differences in what is paid."""
-UNITS = {
-    "paid": pl.Float64(),
-    "unit": pl.String(),
-    "scale": pl.Float64(),
-    "offset": pl.Float64(),
-    "reacts": pl.Boolean(),
-}
-"""Columns that ``curves`` adds to the files: the cost in units of the problem, and whether the losses react."""
-LOSS = "loss"
-"""The unit of worlds without units of their own."""
 GAPS = ("projection_gap", "comparator_gap")
-SUMS = tuple(name for name in CURVES if name not in ("bound", "radius"))
-"""Columns that always have a number."""
 PARTS = ("root", "name", "spec", "_entries", "_played", "_manifests", "every_label")
 """Attributes that a selection of the results shares with the whole."""
-INDEXED = {
-    "folder": str, "identity": str, "label": str, "learner": str, "world": int, "losses": int, "horizon": int,
-    "seed": int,
-}  # fmt: skip
-"""The fields of a run in the index, and their types."""
+IN_UNITS = ("regret", "regret_approximation", "regret_online", "bound")
+"""Columns that are differences in what is paid."""
 
 
 class Played(Protocol):
@@ -106,14 +93,14 @@ class Results:
 
     def __init__(self, root: str | PathLike[str]) -> None:
         self.root = path_of("root", root)
-        index = _index(self.root)
+        index = read_index(self.root)
         self.name: str = index["name"]
         self.spec: dict[str, Any] = index["spec"]
         entries = pl.DataFrame([{key: entry[key] for key in INDEXED} for entry in index["runs"]]).unique(
             maintain_order=True
         )
         for part in ("world", "losses"):
-            names = _names(self.spec["losses" if part == "losses" else "worlds"])
+            names = short_names(self.spec["losses" if part == "losses" else "worlds"])
             entries = entries.with_columns(pl.Series(part, [names[i] for i in entries[part]], pl.String))
         states = pl.Series("state", [state_of(self.folder(name)) for name in entries["folder"]], pl.String)
         self._entries = entries.with_columns(states)
@@ -157,7 +144,7 @@ class Results:
                 setting = {"world": world, "losses": losses, "horizon": game.episodes, "seed": game.seed}
                 entries.append({"folder": folder, "label": label, "learner": who, **setting, "state": "finished"})
                 reacts = bool(getattr(game, "reacts", False))
-                curves.append(_with_units(game.curve.with_columns(folder=pl.lit(folder)), {}, reacts))
+                curves.append(with_units(game.curve.with_columns(folder=pl.lit(folder)), {}, reacts))
         if not entries:
             raise InputError("games", "none", "one or more, by label")
         found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves, how="diagonal"), {}
@@ -206,7 +193,7 @@ class Results:
             there.select(*WHICH, "folder")
             .join(found, on="folder", maintain_order="left_right")
             .with_columns(bound=finite)
-            .select(*WHICH, "episode", *CURVES, *UNITS, *_marked(found), "folder")
+            .select(*WHICH, "episode", *CURVES, *UNITS, *own_columns(found), "folder")
         )
 
     def _read(self, folders: Iterable[str]) -> pl.DataFrame:
@@ -217,12 +204,12 @@ class Results:
             alike.setdefault(tuple(sorted(self.manifest(folder)["result"])), []).append(folder)
         found = []
         for some in alike.values():
-            frame = _read_curves([self._file(name, CURVE) for name in some])
+            frame = read_curves([self._file(name, CURVE) for name in some])
             for (folder,), part in frame.group_by("folder", maintain_order=True):
                 about = self.manifest(str(folder))
                 # Older manifests do not say whether the losses react; then, only "adaptive" ones did.
                 reacts = bool(about.get("reacts", losses[folder].startswith("adaptive")))
-                found.append(_with_units(part, about.get("units", {}), reacts))
+                found.append(with_units(part, about.get("units", {}), reacts))
         return pl.concat(found, how="diagonal")
 
     @property
@@ -247,7 +234,7 @@ class Results:
     def missing(self) -> pl.DataFrame:
         """The runs that are not finished: ``state`` says how far they got, ``why`` what went wrong."""
         rest = self._entries.filter(pl.col("state") != "finished")
-        why = pl.Series("why", [_last_words(self.folder(name)) for name in rest["folder"]], pl.String)
+        why = pl.Series("why", [last_words(self.folder(name)) for name in rest["folder"]], pl.String)
         return rest.select(*WHICH, "state", "folder").with_columns(why)
 
     @cached_property
@@ -334,7 +321,7 @@ class Results:
         polars.DataFrame
             A row for each setting, learner and mark, with the mean and its interval.
         """
-        draws, rows = _Draws(level, resamples, seed), []
+        draws, rows = Draws(level, resamples, seed), []
         best = {key: part["label"][0] for key, part in self.table(level, 1).group_by(SETTING, maintain_order=True)}
         for key, part in self.curves.group_by(SETTING, maintain_order=True):
             by_label = {str(label): _by_seed(own) for (label,), own in part.group_by("label", maintain_order=True)}
@@ -377,10 +364,10 @@ class Results:
         InputError
             If there is no such column.
         """
-        known = [*CURVES, "paid", *_marked(self.curves)]
+        known = [*CURVES, "paid", *own_columns(self.curves)]
         if of not in known:
             raise InputError("of", f"{of!r}", f"one of {', '.join(known)}")
-        draws, rows = _Draws(level, resamples, seed), []
+        draws, rows = Draws(level, resamples, seed), []
         for key, part in in_units(self.curves).group_by(["label", *SETTING], maintain_order=True):
             seeds = part["seed"].n_unique()
             values = part[of].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(seeds, -1)
@@ -407,7 +394,7 @@ class Results:
             ``paid`` with its interval ``paid_low`` to ``paid_high``, ``regret`` with ``low`` to ``high``, and
             ``loss``, what was paid in losses rather than in the units of the problem.
         """
-        draws, rows = _Draws(level, resamples, seed), []
+        draws, rows = Draws(level, resamples, seed), []
         for key, part in in_units(self.runs).group_by([*SETTING, "label"], maintain_order=True):
             mean, low, high = draws.interval(part.select("paid", "regret").to_numpy())
             about = dict(zip([*SETTING, "label"], key, strict=True)) | {"seeds": len(part)}
@@ -438,7 +425,7 @@ class Results:
             ``difference`` is what ``label`` paid minus what ``other`` paid: negative if ``label`` paid less. ``won``
             is the share of seeds on which it paid less; a tie counts half.
         """
-        draws, rows = _Draws(level, resamples, seed), []
+        draws, rows = Draws(level, resamples, seed), []
         for key, part in self.runs.group_by(SETTING, maintain_order=True):
             # In dictionaries, not columns: a label may be any text, even the name of another column.
             wide = {str(name): dict(rows.iter_rows()) for name, rows in _by_label(part)}
@@ -474,7 +461,7 @@ class Results:
         if name not in self._manifests:
             path = self.folder(name) / MANIFEST
             found = read_table(path)
-            if not _is_manifest(found):
+            if not is_manifest(found):
                 raise InputError(f"{path}", "invalid or incomplete", f"the manifest as advmdp wrote it{AGAIN}")
             self._manifests[name] = found
         return self._manifests[name]
@@ -494,7 +481,7 @@ class Results:
         """
         about = self.manifest(name)
         there = FLOW in about["files"] if "files" in about else (self.folder(name) / FLOW).exists()
-        return _read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None
+        return read_flow(self._file(name, FLOW), about["world"]["layers"]) if there else None
 
     def _file(self, name: str, file: str) -> Path:
         """A file of a finished run, checked against the checksum in the manifest; older manifests have none."""
@@ -512,95 +499,12 @@ class Results:
         return f"Results({str(self.root)!r}: {finished} of {len(self._entries)} runs finished)"
 
 
-class _Draws:
-    """Bootstrap resamples of seeds, the same for all data with equally many seeds."""
-
-    def __init__(self, level: float, resamples: int, seed: int) -> None:
-        if not 0.0 < level < 1.0:
-            raise InputError("level", f"{level!r}", "a number between 0 and 1")
-        self._tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
-        self._resamples, self._seed = whole("resamples", resamples, 1), whole("seed", seed, 0)
-        self._weights: dict[int, FloatArray] = {}
-
-    def interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean, lower and upper end over the first axis, the seeds."""
-        n = len(values)
-        mean = values.mean(axis=0)
-        if n == 1:
-            return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-        if n not in self._weights:
-            # How often each seed is drawn: this makes the means of all resamples one matrix product.
-            rng = np.random.default_rng(self._seed)
-            self._weights[n] = rng.multinomial(n, np.full(n, 1.0 / n), self._resamples) / n
-        low, high = np.quantile(self._weights[n] @ values, self._tails, axis=0)
-        return mean, low, high
-
-
 def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:
     """Concatenate the frames, with NaN replaced by null."""
     if not rows:
         kinds = dict.fromkeys(("label", "other", "world", "losses", "best"), pl.String()) | {"horizon": pl.Int64()}
         return pl.DataFrame(schema={name: kinds.get(name, pl.Float64()) for name in columns})
     return pl.concat(rows, how="vertical_relaxed").fill_nan(None)
-
-
-def _index(root: Path) -> dict[str, Any]:
-    """The index of the store, with its structure checked."""
-    expected = "the folder of an experiment"
-    if not root.is_dir():
-        raise InputError(f"{root}", "no such folder" if not root.exists() else "not a folder", expected)
-    if not (root / INDEX).is_file():
-        raise InputError(f"{root}", f"a folder without {INDEX}", expected)
-    index = read_table(root / INDEX)
-    runs, spec, name = index.get("runs"), index.get("spec"), index.get("name")
-    good = isinstance(name, str) and isinstance(spec, dict) and isinstance(runs, list) and len(runs) > 0
-    good = good and all(_is_entry(entry, index["spec"]) for entry in index["runs"])
-    if not good or not all(map(_is_part, [*index["spec"]["worlds"], *index["spec"]["losses"]])):
-        raise InputError(f"{root / INDEX}", "invalid or incomplete", "the index as advmdp wrote it")
-    return index
-
-
-def _is_entry(entry: object, spec: dict[str, Any]) -> bool:
-    if not isinstance(entry, dict) or not all(type(entry.get(key)) is kind for key, kind in INDEXED.items()):
-        return False
-    places = ((spec.get("worlds"), entry["world"]), (spec.get("losses"), entry["losses"]))
-    there = all(isinstance(parts, list) and 0 <= place < len(parts) for parts, place in places)
-    sane = 1 <= entry["horizon"] <= MOST and 0 <= entry["seed"] < 2**63
-    return there and sane and Path(entry["folder"]).name == entry["folder"] != ".."
-
-
-def _is_part(part: object) -> bool:
-    """Whether it could be a world or losses of a spec."""
-    return isinstance(part, dict) and isinstance(part.get("kind"), str)
-
-
-def _is_manifest(found: dict[str, Any]) -> bool:
-    """Whether a manifest has all fields that are read."""
-    parts = ("run", "result", "world", "versions", "machine")
-    if not all(isinstance(found.get(part), dict) and found[part] for part in parts):
-        return False
-    layers, files = found["world"].get("layers"), found.get("files", {})
-    sizes = isinstance(layers, list) and len(layers) > 1 and all(type(n) is int and n > 0 for n in layers)
-    units = found.get("units", {"name": "", "scale": 1.0, "offset": 0.0})
-    if not isinstance(units, dict) or not isinstance(units.get("name"), str):
-        return False
-    if not all(isinstance(units.get(key), float) and abs(units[key]) <= LARGEST for key in ("scale", "offset")):
-        return False
-    said = "advmdp" in found["run"] and {"system", "processor"} <= found["machine"].keys()
-    return sizes and said and isinstance(files, dict)
-
-
-def _names(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """Short names: the kind, or the name of a scenario or environment, plus what distinguishes equal ones."""
-    names = []
-    for part in parts:
-        others = [other for other in parts if _called(other) == _called(part)]
-        differs = [key for key in part if any(other.get(key) != part[key] for other in others) and key != "digest"]
-        said = ", ".join(f"{key} {_short(part[key])}" for key in differs)
-        names.append(f"{_called(part)} ({said})" if said else _called(part))
-    # Names may still clash: two files may have the same name in two folders.
-    alike = [i for i, name in enumerate(names) if names.count(name) > 1]
-    return [f"{name} #{alike.index(i) + 1}" if i in alike else name for i, name in enumerate(names)]
 
 
 def _by_label(part: pl.DataFrame) -> Iterator[tuple[object, pl.DataFrame]]:
@@ -614,82 +518,8 @@ def _by_seed(part: pl.DataFrame) -> dict[int, FloatArray]:
     return {int(str(seed)): rows["paid"].to_numpy() for (seed,), rows in part.group_by("seed", maintain_order=True)}
 
 
-def _marked(curves: pl.DataFrame) -> list[str]:
-    """The learners' own columns, and regrets against policies that switch."""
-    return [name for name in curves.columns if name not in (*KNOWN, *UNITS, *WHICH)]
-
-
-def _with_units(curve: pl.DataFrame, units: Mapping[str, Any], reacts: bool) -> pl.DataFrame:
-    """The curve with the cost in units of the problem."""
-    scale, offset = float(units.get("scale", 1.0)), float(units.get("offset", 0.0))
-    paid = curve["loss"] * scale + curve["episode"] * offset
-    said = pl.lit(str(units.get("name", LOSS)))
-    return curve.with_columns(
-        paid.alias("paid"), said.alias("unit"), scale=pl.lit(scale), offset=pl.lit(offset), reacts=pl.lit(reacts)
-    )
-
-
 def in_units(frame: pl.DataFrame) -> pl.DataFrame:
     """Runs or curves, with regrets and the cost of the best fixed policy in the units of ``paid``."""
     played = pl.col("episode" if "episode" in frame.columns else "horizon")
     best = pl.col("comparator") * pl.col("scale") + pl.col("offset") * played
     return frame.with_columns(pl.col(*IN_UNITS) * pl.col("scale"), comparator=best)
-
-
-def _called(part: dict[str, Any]) -> str:
-    return str(part.get({"scenario": "name", "gymnasium": "id"}.get(part["kind"], "kind"), part["kind"]))
-
-
-def _short(value: object) -> str:
-    if isinstance(value, list):
-        return "-".join(map(str, value))
-    return Path(value).name if isinstance(value, str) else "default" if value is None else f"{value}"
-
-
-def _read_curves(paths: list[Path]) -> pl.DataFrame:
-    frame = _read_parquet(paths)
-    for name in ("episode", *CURVES):
-        kind = pl.Int64() if name in ("episode", "epochs") else pl.Float64()
-        if frame.schema.get(name) != kind:
-            given = f"curves with {name} of type {frame.schema.get(name)}"
-            raise InputError(f"{paths[0].parent.parent}", given, f"{kind}")
-    if odd_ones := [name for name in _marked(frame) if frame.schema[name] != pl.Float64()]:
-        raise InputError(f"{paths[0].parent.parent}", f"curves with {odd_ones[0]} of another type", "numbers")
-    whole = pl.all_horizontal((pl.col(*SUMS).abs() <= LARGEST).fill_null(False))
-    if len(odd := frame.filter(~whole)):
-        raise InputError(odd["path"][0], "sums that are missing or not finite", f"the curve as advmdp wrote it{AGAIN}")
-    return frame.with_columns(folder=pl.col("path").str.split("/").list.get(-2)).drop("path")
-
-
-def _read_flow(path: Path, layers: list[int]) -> pl.DataFrame:
-    """Read the flow of a run, in a world with layers of these sizes."""
-    frame, states = _read_parquet([path]), sum(layers)
-    measure: tuple[pl.DataType, float] = (pl.Float64(), 1.0 + TOLERANCE)
-    ends = {"state": (pl.Int64(), states - 1.0), "successor": (pl.Int32(), states - 1.0)}
-    expected = {**ends, "q_learned": measure, "q_best": measure}
-    good = len(frame) >= states - 1
-    for name, (kind, most) in expected.items():
-        good = good and frame.schema.get(name) == kind and bool(frame[name].is_between(0, most).fill_null(False).all())
-    if not good:
-        said = f"the flow through {states} states as advmdp wrote it{AGAIN}"
-        raise InputError(f"{path}", "invalid or incomplete", said)
-    return frame
-
-
-def _read_parquet(paths: list[Path]) -> pl.DataFrame:
-    """Read all files at once; if that fails, read them one by one to find the invalid one."""
-    try:
-        return pl.read_parquet(paths, include_file_paths="path", glob=False)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        if len(paths) > 1:
-            for path in paths:
-                _read_parquet([path])
-        raise InputError(f"{paths[0]}", f"unreadable ({error})", "the Parquet file as advmdp wrote it") from None
-
-
-def _last_words(folder: Path) -> str:
-    """The last line of the traceback of a failed run."""
-    try:
-        return (folder / TRACEBACK).read_text("utf-8", "replace").strip().rpartition("\n")[2][:LONGEST]
-    except OSError:
-        return ""

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from advmdp.core.arrays import expect, whole
+from advmdp.core.arrays import MOST, expect, whole
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
 from advmdp.criteria import Criterion, TotalLoss
@@ -123,7 +123,7 @@ def play(
         raise learner.takes_losses_in_order()
     path = None if checkpoint is None else path_of("checkpoint", checkpoint)
     match = Match(mdp, losses, learner, seed, criterion, path, late=late)
-    count = whole("episodes", episodes, 1)
+    count = whole("episodes", episodes, 1, MOST)
     if late is not None and late.last is not None and late.last < count:
         raise InputError("delay", f"{late.last} delays", f"one for each of {count} episodes")
     if losses.episodes is not None and count > losses.episodes:

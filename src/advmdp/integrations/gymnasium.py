@@ -43,15 +43,49 @@ with optional:
 
 
 class TabularModel(UnrolledTable):
-    """A Gymnasium environment, unrolled for a number of steps, as a loop-free MDP with its rewards as losses."""
+    """A Gymnasium environment, unrolled for a number of steps, as a loop-free MDP with its rewards as losses.
+
+    Attributes
+    ----------
+    mdp
+        The world.
+    loss
+        The loss of each transition, in [0, 1], from the environment's rewards.
+    moves
+        Whether each transition is a move of the environment; the others wait, start or end.
+    aftermath
+        For each transition that waits, the largest loss of a step that led there; 0 for the others.
+    scale
+        The reward that one unit of loss is worth.
+    offset
+        The return of an episode without loss.
+
+    Examples
+    --------
+    >>> from advmdp.integrations.gymnasium import tabular_model
+    >>> lake = tabular_model("FrozenLake-v1", steps=20)
+    >>> lake.reward(loss=19.0)
+    1.0
+    """
 
     @property
     def losses(self) -> Losses:
-        """The environment as it is: the same loss in every episode."""
+        """The environment's own losses: the same in every episode."""
         return Stochastic(self.mdp.skeleton, means=self.loss, noise=0.0)
 
     def priced(self, losses: Losses) -> Losses:
-        """The same dynamics under other losses: ``losses`` for moves, and the aftermath once an episode is done."""
+        """Put an adversary into this world: losses for moves, and the aftermath once an episode is done.
+
+        Parameters
+        ----------
+        losses
+            Any losses on the skeleton of this world.
+
+        Returns
+        -------
+        Losses
+            ``losses`` for moves; ``aftermath`` for transitions that wait.
+        """
         return Priced(self, losses)
 
 
@@ -76,22 +110,69 @@ class Priced(Losses):
 
 
 def tabular_model(env: object, steps: int) -> TabularModel:
-    """``steps`` steps of an environment with a tabular model, given as an object or by its id ("FrozenLake-v1").
+    """Import a tabular Gymnasium environment.
 
-    The environment's own step limit is ignored.
+    Parameters
+    ----------
+    env
+        An environment with a tabular model, or its id, such as "FrozenLake-v1".
+    steps
+        The number of steps of an episode. The environment's own limit is ignored.
+
+    Returns
+    -------
+    TabularModel
+        The world and its losses.
+
+    Raises
+    ------
+    InputError
+        If the environment has no tabular model, or a bad one.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> from advmdp.integrations.gymnasium import tabular_model
+    >>> lake = tabular_model("FrozenLake-v1", steps=20)
+    >>> game = am.play(lake.mdp, lake.losses, am.Uniform(lake.mdp.skeleton), episodes=10)
+    >>> bool(0.0 < lake.reward(game.total_loss, episodes=10) < 1.0)
+    True
     """
     return TabularModel(**vars(unrolled(env, steps)))
 
 
 @dataclass(frozen=True, eq=False)
 class Account(Outcome):
-    """What an agent in an :class:`AdversarialEnv` has paid, in the form of :class:`advmdp.Game`.
+    """What an agent in an :class:`integrations.gymnasium.AdversarialEnv` has paid, like :class:`advmdp.Game`.
 
     There is no guarantee and no projection, so the bound of the curve is infinite and its gaps are 0.
+
+    Attributes
+    ----------
+    episodes
+        The number of episodes.
+    seed
+        The seed of the trajectories.
+    curve
+        A Polars frame with a row at each of about a hundred marks, as in :class:`advmdp.Game`.
+    comparator
+        The best fixed policy in hindsight.
+    exact
+        Whether episodes count with the expected loss of the policy, or with the loss of the path taken.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> from advmdp.integrations.gymnasium import AdversarialEnv
+    >>> mdp = am.MDP.random([1, 2, 1], actions=2, seed=0)
+    >>> env = AdversarialEnv(mdp, am.losses.Stochastic(mdp.skeleton))
+    >>> _ = env.reset(seed=0)
+    >>> _ = env.step(0), env.step(1)
+    >>> env.account().episodes
+    1
     """
 
     exact: bool
-    """Whether episodes count with the expected loss of the policy, or with the loss of the path taken."""
 
     def __repr__(self) -> str:
         return f"Account({self.episodes:,} episodes, {'expected' if self.exact else 'sampled'}: {self._paid()})"
@@ -105,14 +186,36 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
     error; ``info["action_mask"]`` marks the n valid ones, and ``action_space.sample(mask)`` draws from them.  The
     reward of a step is minus its loss.  ``info`` has the ``episode`` and, after a step, its ``loss``.
 
-    ``reset(seed=s)`` restarts at episode 0 with the seed s and an empty account.  ``reset()`` moves on to the next
-    episode, or returns to the start of this one if no step was taken.  An episode abandoned midway counts as played.
+    Parameters
+    ----------
+    mdp
+        The world.
+    losses
+        Its losses, one number for each transition. Losses that react depend on the policies, so they require
+        ``policy``.
+    seed
+        The seed of the trajectories.
+    policy
+        A function without arguments that returns the agent's policy: a vector over pairs, or a table of probabilities
+        (num_states, num_actions). It is called once per episode, when the first action arrives. The account is then
+        exact: it records the expected loss of that policy. Without ``policy``, it records the losses along the path
+        taken (and 1 for each missing step of an abandoned episode), which are equal on average if losses do not react.
 
-    ``policy`` is an optional function without arguments that returns the agent's policy: a vector over pairs, or a
-    table of probabilities (num_states, num_actions).  It is called once per episode, when the first action arrives.
-    The account is then exact: it records the expected loss of that policy.  Without ``policy``, it records the losses
-    along the path taken (and 1 for each missing step of an abandoned episode), which are equal on average if losses do
-    not react.  Losses that react depend on the policies, so they require ``policy``.
+    Raises
+    ------
+    InputError
+        If the losses do not fit the world or need ``policy``.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> from advmdp.integrations.gymnasium import AdversarialEnv
+    >>> mdp = am.MDP.random([1, 2, 1], actions=2, seed=0)
+    >>> env = AdversarialEnv(mdp, am.losses.Stochastic(mdp.skeleton))
+    >>> state, info = env.reset(seed=0)
+    >>> state, reward, terminated, truncated, info = env.step(0)
+    >>> terminated, sorted(info)
+    (False, ['action_mask', 'episode', 'loss'])
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's name and kind)
@@ -150,6 +253,23 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         """The loss of the current episode; None before its first step and after its last."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start an episode.
+
+        ``reset(seed=s)`` restarts at episode 0 with an empty account. ``reset()`` moves on to the next episode, or
+        returns to the start of this one if no step was taken. An episode abandoned midway counts as played.
+
+        Parameters
+        ----------
+        seed
+            The seed of the trajectories.
+        options
+            Ignored.
+
+        Returns
+        -------
+        tuple
+            The first state and ``info``.
+        """
         chosen = None if seed is None else whole("seed", seed, 0)
         super().reset(seed=chosen)
         if chosen is not None:
@@ -160,6 +280,23 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return self._state, self._info()
 
     def step(self, action: SupportsIndex) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take a step.
+
+        Parameters
+        ----------
+        action
+            The number of an action of the current state.
+
+        Returns
+        -------
+        tuple
+            The next state, the reward, whether the episode has terminated, False, and ``info``.
+
+        Raises
+        ------
+        InputError
+            If the state has no such action, or the episode is over.
+        """
         sk, x = self.skeleton, self._state
         if x == sk.num_states - 1:
             raise InputError("step", "a call after the end of the episode", "reset() first")
@@ -179,7 +316,23 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return self._state, -loss, over, False, info
 
     def over_pairs(self, probabilities: ArrayLike) -> FloatArray:
-        """Convert a table of probabilities (num_states, num_actions), whose last row is ignored, to a policy."""
+        """Convert a table of probabilities to a policy.
+
+        Parameters
+        ----------
+        probabilities
+            A table (num_states, num_actions). Its last row is ignored.
+
+        Returns
+        -------
+        FloatArray
+            A policy over pairs.
+
+        Raises
+        ------
+        InputError
+            If an action that a state does not have has a probability above 0.
+        """
         sk = self.skeleton
         given = exact_floats(probabilities, "policy", (sk.num_states, sk.num_actions))
         there = self.action_masks == 1
@@ -191,7 +344,18 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         return policy
 
     def account(self) -> Account:
-        """The cost and regret of the agent over all episodes so far."""
+        """Compute the cost and regret of the agent over all episodes so far.
+
+        Returns
+        -------
+        Account
+            What the agent has paid, and what the best fixed policy in hindsight would have paid.
+
+        Raises
+        ------
+        InputError
+            If no episode has been played.
+        """
         ledger, seed = self._ledger, self.world_seed
         if ledger.episodes == 0:
             raise InputError("account", "no episodes yet", "one or more")

@@ -13,7 +13,7 @@ above ``trivial``, F L T, is vacuous.
 import numpy as np
 
 from advmdp.core.arrays import expect, whole
-from advmdp.core.errors import InputError
+from advmdp.learners.parameters import between
 from advmdp.model.skeleton import Skeleton
 
 
@@ -109,6 +109,7 @@ def online(sk: Skeleton, T: int, delta: float = 0.05, F: float = 1.0, eta: float
     L, X, A = _sizes(sk, T, delta, F)
     if eta is None:
         return 2.0 * F * L * float(np.sqrt(2.0 * T * np.log(X * A / L)))
+    between("eta", eta)
     return eta * F**2 * L * T + L * float(np.log(X**2 * A / L**2)) / eta
 
 
@@ -220,8 +221,7 @@ def entropy(sk: Skeleton) -> float:
 def _sizes(sk: Skeleton, T: int, delta: float, F: float) -> tuple[int, int, int]:
     """L, |X| and |A|; also checks the other arguments."""
     expect(Skeleton, sk, "skeleton")
-    whole("T", T, 1)
-    for name, value, most in (("delta", delta, 1.0), ("F", F, np.inf)):
-        if not 0.0 < value < most:
-            raise InputError(name, f"{value!r}", f"a number between 0 and {most:g}")
+    whole("T", T, 1, 2**63)  # floating point holds it
+    between("delta", delta, 1.0)
+    between("F", F)
     return sk.num_steps, sk.num_states, sk.num_actions

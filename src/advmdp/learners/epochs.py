@@ -1,7 +1,8 @@
 """Epochs: the counters that a learner of unknown dynamics keeps.
 
 An epoch ends when some pair of the trajectory has n_i(x, a) >= max(1, N_i(x, a)), as in Algorithm 2 of the paper
-(docs/errata.md, item 2).  The learner decides what happens at the start of a new epoch.
+(docs/errata.md, item 2).  :mod:`advmdp.confidence.kernels.counting` counts and applies this rule.  The learner decides
+what happens at the start of a new epoch.
 """
 
 import numpy as np

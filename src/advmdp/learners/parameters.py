@@ -42,6 +42,6 @@ def theory_or(name: str, value: float | str) -> float | str:
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Check that ``value`` is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(name, f"{value!r}", f"one of {', '.join(choices)}")
     return value

@@ -91,7 +91,7 @@ class Losses(ABC):
         Raises
         ------
         InputError
-            If the episodes do not ascend, or if there are not so many.
+            If the episodes do not ascend, or exceed the length of the sequence.
         """
         begin, end = whole("episode", first, 0), whole("episode", stop, 0)
         if begin > end or (self.episodes is not None and end > self.episodes):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from advmdp.core.arrays import FloatArray, exact_floats, floats, fraction, owned, whole
+from advmdp.core.arrays import MOST, FloatArray, exact_floats, floats, fraction, owned, whole
 from advmdp.core.errors import InputError
 from advmdp.core.streams import Key, place, stream_key, uniforms
 from advmdp.losses.base import Losses, Policies
@@ -207,7 +207,7 @@ class Switching(Noisy):
         dimensions: int | None = None,
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        self.period = whole("period", period, 1)
+        self.period = whole("period", period, 1, MOST)
         self.contexts = whole("contexts", contexts, 2)
         self.gap = fraction("gap", gap)
         columns = self.dimensions or 1
@@ -362,7 +362,7 @@ class Drifting(Noisy):
         self, skeleton: Skeleton, period: int = 1000, seed: int = 0, noise: float = 0.0, dimensions: int | None = None
     ) -> None:
         super().__init__(skeleton, dimensions, noise, seed)
-        self.period = whole("period", period, 1)
+        self.period = whole("period", period, 1, MOST)
         self._knot_key = stream_key(seed, "adversary", "knots")
 
     def _means(self, first: int, stop: int, policies: Policies | None) -> tuple[FloatArray, NDArray[np.int64]]:

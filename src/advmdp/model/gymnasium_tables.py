@@ -1,17 +1,17 @@
-"""Gymnasium's tabular environments, unrolled into loop-free MDPs.
+"""Unrolls Gymnasium's tabular environments into loop-free MDPs.
 
 A toy-text environment has a table ``P[s][a] = [(probability, s', reward, done), ...]`` and an
 ``initial_state_distrib``.  :func:`unrolled` unrolls H steps of it (:func:`advmdp.time_expand`):
 
-    a step that ends the episode leads to a copy of s', "s' done", which waits there until step H at reward 0;
+    a step that ends the episode leads to a copy of s', "s' done", which waits until step H at reward 0;
     rows with the same (s, a, s', done) become one transition, with their total probability and expected reward;
-    rewards become losses, with lo = min(0, smallest reward) and hi = max(0, largest reward),
+    rewards become losses, with lo = min(0, least reward) and hi = max(0, greatest reward),
 
         loss = (hi - reward) / (hi - lo),    return of an episode = H hi - (hi - lo) (loss of the episode).
 
-Waiting is an ordinary step with the loss of reward 0, so the last equation holds exactly, however early an episode
-ends. So the best policy for the losses is the best for the rewards, and regret in rewards is (hi - lo) times regret in
-losses. Where rows with several rewards were merged, the equation holds in expectation.
+Waiting costs the loss of reward 0, so the last equation holds exactly even if an episode ends early; if rows with
+different rewards were merged, it holds in expectation.  The best policy for losses is therefore the best for rewards,
+and regret in losses times (hi - lo) is regret in rewards.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,27 +32,40 @@ from advmdp.model.tables import TOLERANCE, distribution
 
 @dataclass(frozen=True, eq=False)
 class UnrolledTable:
-    """A tabular environment, unrolled into a loop-free MDP, with its rewards as a loss."""
+    """A tabular environment, unrolled for a number of steps, as a loop-free MDP with its rewards as a loss."""
 
     mdp: MDP
     loss: FloatArray
     """(num_transitions,) in [0, 1]."""
     moves: NDArray[np.bool_]
-    """(num_transitions,) whether the environment makes the step; others are waiting, or the added start and end."""
+    """(num_transitions,) whether it is a move of the environment; the others wait, start or end."""
     aftermath: FloatArray
-    """(num_transitions,) for a waiting step, the largest loss of a step that led there; else 0."""
+    """(num_transitions,) for one that waits, the largest loss of a step that led there; else 0."""
     scale: float
-    """hi - lo: regret in rewards is this times regret in losses."""
+    """hi - lo: the reward that one unit of loss is worth."""
     offset: float
     """H hi: the return of an episode without loss."""
 
     def reward(self, loss: float, episodes: int = 1) -> float:
-        """The total return that corresponds to the total loss of some episodes."""
+        """Convert a loss to a return.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The return, summed over episodes.
+        """
         return self.offset * episodes - self.scale * loss
 
 
 def unrolled(env: object, steps: int) -> UnrolledTable:
-    """Unroll ``steps`` steps of an environment with a tabular model; ``env`` may be an id such as "FrozenLake-v1".
+    """Unroll ``steps`` steps of a tabular environment, given as an object or by its id, such as "FrozenLake-v1".
 
     The environment's own step limit is ignored.
     """
@@ -70,7 +83,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
     ]
     names = [f"{s}{done}" for done in ("", " done") for s in range(S // 2)]
     expansion = time_expand(dynamics, steps, np.concatenate([initial, np.zeros(S // 2)]), names)
-    # Clipped, since expectations are rounded.  If all rewards are zero, so are the losses.
+    # Clip, since expected rewards are rounded.  If all rewards are zero, there is no loss.
     loss = np.clip((hi - merged.reward) / (hi - lo or 1.0), 0.0, 1.0)
     return UnrolledTable(expansion.mdp, *_carried(expansion, merged.key(S, A), loss), scale=hi - lo, offset=steps * hi)
 
@@ -78,7 +91,7 @@ def unrolled(env: object, steps: int) -> UnrolledTable:
 def _carried(
     expansion: Expansion, key: NDArray[np.int64], loss: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
-    """Loss, moves and aftermath over transitions; added transitions have no loss."""
+    """Loss, moves and aftermath over transitions of the expansion; added transitions have no loss."""
     sk, (_, S, A) = expansion.mdp.skeleton, expansion.original
     action = sk.over_transitions(expansion.pair_action)
     state, after = sk.over_transitions(expansion.state[sk.state_of_pair]), expansion.state[sk.successor]
@@ -86,14 +99,14 @@ def _carried(
     losses = np.zeros(sk.num_transitions)
     losses[real] = loss[np.searchsorted(key, ((state * A + action) * S + after)[real])]
     waits = real & (state >= S // 2)
-    ends = ~waits & (after >= S // 2)  # only steps that can be taken: FrozenLake's goal leads to itself, done
+    ends = ~waits & (after >= S // 2)  # of steps that can be taken: FrozenLake's own goal leads to itself, done
     last_step = np.zeros(S)
     np.maximum.at(last_step, after[ends], losses[ends])
     return owned(losses), frozen(real & ~waits), owned(np.where(waits, last_step[state], 0.0))
 
 
 class Outcomes(NamedTuple):
-    """Rows of a table P, as columns; a successor with ``done`` is a copy of its state, numbered after all states."""
+    """Rows of a table P, as columns; a done successor is a copy of its state, numbered after all states."""
 
     state: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -114,7 +127,7 @@ class Outcomes(NamedTuple):
 
 
 def _gymnasium() -> Any:
-    """Import Gymnasium, which is optional."""
+    """Gymnasium, which is optional."""
     with optional:
         import gymnasium
     return gymnasium
@@ -123,9 +136,9 @@ def _gymnasium() -> Any:
 def make_environment(
     name: str, options: Mapping[str, Any] | None = None, allow_import: Iterable[str] | None = None
 ) -> object:
-    """Make the environment with that id; ``options`` go to ``gymnasium.make``.
+    """Make an environment from its id; ``options`` go to ``gymnasium.make``.
 
-    ``allow_import`` lists the modules and packages that it may import besides Gymnasium's; None allows all.
+    ``allow_import`` are the modules and packages that may be imported for it, besides Gymnasium's; if None, any may.
     """
     gymnasium = _gymnasium()
     try:
@@ -134,23 +147,23 @@ def make_environment(
         return gymnasium.make(name, **(options or {}))
     except InputError:
         raise
-    except Exception as error:  # the code of an environment may raise anything
+    except Exception as error:  # an environment's own code may raise anything
         given = f"'{name}', which Gymnasium cannot make ({type(error).__name__}: {error})"
         raise InputError("env", given, "an environment, or the id of one") from None
 
 
 OWN = ("gymnasium", "__main__", "__mp_main__")
-"""Gymnasium, and the running script, here or in a process that it started."""
+"""Modules that are always allowed: Gymnasium, and the running script, also in its child processes."""
 
 
 def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
-    """Reject an id that needs other modules: the one before its colon, or that of its registered class."""
+    """Refuse an id that needs other modules: the one before a colon, or the module of the registered class."""
     module, _, known = name.rpartition(":")
     if module:
         _check_import(name, module, allowed)
-        import_module(module)  # registers its environments
+        import_module(module)  # which registers its environments
     for spec in _gymnasium().registry.values():
-        if spec.id == known or spec.id.startswith(f"{known}-v"):  # no version means the latest
+        if spec.id == known or spec.id.startswith(f"{known}-v"):  # without a version the latest is meant
             made_by = spec.entry_point
             home = made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", "")
             _check_import(name, home, allowed)
@@ -159,7 +172,9 @@ def _check_imports(name: str, allowed: tuple[str, ...]) -> None:
 def _check_import(name: str, module: str, allowed: tuple[str, ...]) -> None:
     if not any(module == one or module.startswith(f"{one}.") for one in allowed):
         given = f"'{name}', whose code is in the module {module}"
-        expected = f"one of Gymnasium's environments, or --allow-import {module} (allow_import=['{module}'] in Python)"
+        expected = (
+            f"an environment of Gymnasium's own, or --allow-import {module} (allow_import=['{module}'] in Python)"
+        )
         raise InputError("env", given, expected)
 
 
@@ -169,12 +184,12 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
     name = type(bare).__name__
     table, initial = getattr(bare, "P", None), getattr(bare, "initial_state_distrib", None)
     if table is None:
-        expected = "an environment with a table P[s][a], such as FrozenLake, CliffWalking or Taxi"
+        expected = "one with a table P[s][a], such as FrozenLake, CliffWalking or Taxi"
         raise InputError("env", f"{name}, which has no tabular model", expected)
     if initial is None:
         raise InputError(f"{name}.initial_state_distrib", "nothing", "the distribution of the first state")
     if getattr(bare, "fickle_passenger", False):
-        given = "a fickle passenger, which the table P does not model"
+        given = "a passenger who changes their mind, which the table P knows nothing of"
         raise InputError(name, given, "fickle_passenger=False")
     try:
         states = len(table)
@@ -184,7 +199,7 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
 
 
 def _outcomes(name: str, table: Any, states: int) -> Outcomes:
-    """All outcomes of the table, then waiting in the states that are done."""
+    """Every outcome of the table, then the waiting of done states."""
     rows: list[tuple[int, int, int, float, float]] = []
     for s in range(states):
         try:

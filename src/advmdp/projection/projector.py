@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray, exact_floats, expect, frozen, whole
 from advmdp.core.errors import EmptySetError, InputError, ProjectionError
 from advmdp.core.html import card
-from advmdp.core.threads import check_threads
+from advmdp.core.threads import ForkLock, check_threads
 from advmdp.model.skeleton import Skeleton
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
 from advmdp.projection.kernels.solver import solve_from
@@ -232,7 +231,7 @@ class Projector:
         self.layout = Layout(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, self.threads)
         self.workspace = Workspace(self.layout)
         self._known: tuple[RowSet, Bounds] | None = None
-        self._lock = Lock()  # calls share the memory
+        self._lock = ForkLock()  # calls share the memory
 
     def __reduce__(self) -> tuple[Callable[[Skeleton, int], "Projector"], tuple[Skeleton, int]]:
         """Give copies their own memory."""
@@ -308,7 +307,7 @@ class Projector:
         if not allow_unconverged:
             reached = f"flow residual {answer.flow_residual:.3g}, relative defect {defect:.3g}, gap {answer.gap:.3g},"
             after = f"after {answer.iterations} iterations; the tolerance is {tolerance:g}"
-            raise ProjectionError(f"projection not solved: {reached} {after}")
+            raise ProjectionError(f"projection {Status.STALLED.message}: {reached} {after}")
         return answer
 
     def _solved(

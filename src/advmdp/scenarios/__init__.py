@@ -1,16 +1,16 @@
-"""Scenarios: small, complete problems from practice, each a world and losses in the units of its trade.
+"""Scenarios: small, complete problems from practice, each with a world, losses and units of its own.
 
-base.py        what a scenario is; losses that are quantities times unit costs; costs that drift
-comparing.py   learners side by side in scenarios, over seeds
-csv_table.py   the user's own files, every fault named by line and column
-battery.py     a battery or flexible load against hourly prices in one zone or several
-inventory.py   a perishable stock with unit costs that drift
-rules.py       what an engineer would do without a learner
-network/       networks and what goes through them: topologies, costs of links, one flow, the Internet's ASes
-congestion/    every demand of a network a learner, links that get slower as others use them: a game, not called by name
+base.py        the class Scenario; losses that are quantities times unit costs
+comparing.py   compares learners in scenarios, over several seeds
+csv_table.py   reads the user's files; errors name the line and the column
+battery.py     a battery or flexible load that trades at hourly prices, in one zone or several
+inventory.py   a perishable stock whose unit costs drift
+rules.py       rules of thumb to compare learners with
+network/       network topologies, link costs, routing of one flow, and routing between autonomous systems
+congestion/    a game: each demand of a network is a learner, and links slow down under load; make_scenario excludes it
 
 Each scenario's module has a function ``scenario(**parameters)``; ``make_scenario("battery", zones=3)`` calls it.
-Its world is determined by its parameters alone, its losses by these and a seed, or by a ``file`` of the user's own.
+The parameters alone determine the world.  The parameters and a seed, or the user's ``file``, determine the losses.
 """
 
 import inspect
@@ -28,7 +28,7 @@ SCENARIOS: dict[str, str] = {
     "routing": "advmdp.scenarios.network.routing",
     "bgp": "advmdp.scenarios.network.bgp",
 }
-"""By name, the module that makes it."""
+"""The module of each scenario, by name."""
 
 
 def scenario_parameters(name: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def scenario_parameters(name: str) -> dict[str, Any]:
 
 
 def scenario_packages(name: str) -> tuple[str, ...]:
-    """List the packages that a scenario needs beyond those of the base installation.
+    """List the packages that a scenario needs besides the base installation.
 
     Parameters
     ----------

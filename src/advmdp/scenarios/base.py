@@ -1,16 +1,16 @@
-"""What a scenario is, and what scenarios are made of: quantities times unit costs, and costs that drift.
+"""The class Scenario, and the losses that scenarios share: quantities times unit costs.
 
-A transition i of a scenario moves quantities (energy bought, units wasted), and an episode t has unit costs c_t
-(prices of hours, the cost of a unit wasted), of each one or, in d zones, d.  Its loss is
+Each transition i moves quantities, such as energy bought or units wasted.  Each episode t has unit costs c_t, such as
+hourly prices; with d zones, each item has d unit costs.  The loss in zone j is
 
-    l_t[i, j] = base + sum_k quantity[i, k] * c_t[item[i, k], j]
+    l_t[i, j] = base + sum_k quantity[i, k] * c_t[item[i, k], j].
 
-in [0, 1] by a choice of units that is the same for all transitions and episodes: with L steps in every episode
+Units are chosen once, for all transitions and episodes, so that losses lie in [0, 1].  With L steps in an episode,
 
-    money = scale * (loss of the episode) + offset,        offset = -scale * base * L,
+    money = scale * (loss of the episode) + offset,        offset = -scale * base * L.
 
-so comparisons of policies in losses are comparisons in money, for the total and for the worst of several zones.
-Sums are taken term by term, so that an episode has the same bytes alone and in any block.
+Losses therefore rank policies as money does, both for the total and for the worst of several zones.
+Sums run term by term, so an episode has the same bytes whether it is computed alone or in a block.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -31,17 +31,17 @@ from advmdp.model.tables import TOLERANCE
 
 LONGEST = 2**53
 MOST_STEPS = 10_000
-"""Of an episode, and of what else is counted out one by one: a slip of the keyboard should not run for hours."""
+"""The most steps in an episode, and the limit of other small counts: a typo should not run for hours."""
 
 UnitCosts = Callable[[int, int], FloatArray]
-"""(first, stop) -> the unit costs of these episodes, (stop - first, items, d): pure, the same in any block."""
+"""(first, stop) -> the unit costs of these episodes, (stop - first, items, d); a pure function."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A problem from practice: a world, its losses, and what a loss is in money.
+    """A problem from practice: a world, its losses, and the money that a loss is worth.
 
-    :func:`scenarios.make_scenario` makes those of this library.
+    :func:`scenarios.make_scenario` makes the scenarios of this library.
 
     Attributes
     ----------
@@ -75,25 +75,20 @@ class Scenario:
     name: str
     mdp: MDP
     losses_from: Callable[[int], Losses]
-    """seed -> losses; a recording is the same for every seed."""
     criterion: Criterion
-    """What fits its losses: the total loss of one zone, the worst case of several."""
     scale: float
     offset: float
     episodes: int | None = None
-    """How many episodes there are, where the losses are a recording."""
     unit: str = "money"
-    """What ``scale`` and ``offset`` make of a loss, as tables and axes say it."""
     kinds: tuple[int, ...] | None = None
-    """A label for each transition that says which rows of P are alike, as learners take it; None where none are."""
 
     def learner(self, **parameters: Any) -> SelfTuning:
-        """Make a SelfTuning learner for this scenario: with its skeleton, its criterion and its kinds of rows.
+        """Make a SelfTuning learner with the skeleton, the criterion and the kinds of this scenario.
 
         Parameters
         ----------
         **parameters
-            Parameters of :class:`advmdp.SelfTuning`. They take precedence.
+            Parameters of :class:`advmdp.SelfTuning`. They override those of the scenario.
 
         Returns
         -------
@@ -109,7 +104,7 @@ class Scenario:
         True
         """
         chosen: dict[str, Any] = {"criterion": self.criterion}
-        if not parameters.get("guarantee", False):  # valid sets are of single rows
+        if not parameters.get("guarantee", False):  # pooled rows have no valid confidence sets
             chosen["kinds"] = self.kinds
         return SelfTuning(self.mdp.skeleton, **(chosen | parameters))
 
@@ -132,7 +127,7 @@ class Scenario:
 
 
 class Accounted(Losses):
-    """Losses that are quantities times unit costs; see the head of this module."""
+    """Losses that are quantities times unit costs; see the module docstring."""
 
     def __init__(
         self,
@@ -159,12 +154,12 @@ class Accounted(Losses):
         losses = np.full((len(costs), self.skeleton.num_transitions, self.dimensions or 1), self.base)
         for item, quantity in self._terms:
             losses += costs[:, item] * quantity[:, None]
-        # Rounding may leave [0, 1] by an ulp where a cost is at its limit.
+        # Rounding may leave [0, 1] by an ulp if a cost is at its limit.
         return np.clip(losses, 0.0, 1.0, out=losses)
 
 
 def labels(outcomes: Iterable[Hashable]) -> tuple[int, ...]:
-    """A number for each transition: the same for those that are the same outcome of rows that are alike."""
+    """Number the distinct outcomes, so that equal outcomes of similar rows get the same label."""
     numbers: dict[Hashable, int] = {}
     return tuple(numbers.setdefault(outcome, len(numbers)) for outcome in outcomes)
 
@@ -176,13 +171,13 @@ def recorded(costs: FloatArray) -> UnitCosts:
 
 
 def cycled(costs: FloatArray) -> UnitCosts:
-    """The unit costs of a recording that begins again when it is over."""
+    """The unit costs of a recording that repeats from its start."""
     kept = frozen(costs)
     return lambda first, stop: kept[(first % len(kept) + np.arange(stop - first)) % len(kept)]
 
 
 def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list[float]:
-    """A distribution over 0, 1, 2, ..."""
+    """Check a distribution over 0, 1, 2, ..."""
     row = floats(values, name)
     inside = row.ndim == 1 and len(row) and ((row >= 0.0) & (row <= 1.0 + TOLERANCE)).all()
     if not inside or not abs(row.sum() - 1.0) <= TOLERANCE:
@@ -191,19 +186,19 @@ def checked_distribution(name: str, values: ArrayLike | Sequence[float]) -> list
 
 
 def positive(name: str, value: float) -> float:
-    """``value`` as a number above 0."""
+    """Check a number above 0."""
     if not 0.0 < real(value) <= LARGEST:
         raise InputError(name, f"{value!r}", f"a number above 0, at most {LARGEST:g}")
     return float(value)
 
 
 def span(name: str, value: int) -> int:
-    """``value`` as a number of episodes: 1 or more, and few enough to reckon with."""
+    """Check a number of episodes: 1 or more, and small enough to be exact as a float."""
     return at_most(name, value, 1, LONGEST)
 
 
 def at_most(name: str, value: int, least: int, most: int) -> int:
-    """``value`` as a whole number from ``least`` to ``most``."""
+    """Check a whole number from ``least`` to ``most``."""
     if (number := whole(name, value, least)) > most:
         raise InputError(name, f"{value!r}", f"a whole number, {least} to {most}")
     return number

@@ -1,35 +1,35 @@
-"""A battery, or a flexible load, against hourly prices in one zone or several.
+"""A battery, or a flexible load, that trades at hourly prices in one zone or several.
 
-An episode is a day.  The layers are its hours and then its settlement; a state is how many units are stored, from 0
-to ``capacity``; in every hour the order is to charge one unit, to hold, or to discharge one, where that is
-possible.  An order to move is obeyed with probability 1 - ``failure``, else nothing happens; the learner is not told
-how often.
+An episode is a day.  The layers are its hours and then its settlement.  A state is the number of stored units, from 0
+to ``capacity``.  In each hour the learner orders to charge one unit, to hold, or to discharge one unit; infeasible
+orders are omitted.  An order to charge or discharge fails with probability ``failure``, and then nothing happens.
+The learner does not know this probability.
 
-    charged     e = 1 / efficiency units of energy are bought          sold      e = -efficiency
-    settled     each unit below ``target`` is bought at the day's highest price, each above it sold at its lowest
+    charge      buys e = 1 / efficiency units of energy          discharge      sells: e = -efficiency
+    settle      buys each unit below ``target`` at the day's highest price, sells each unit above it at the lowest
 
 With p the price of the hour in zone j, |p| <= scale, and E the most energy that one step can move,
 
     l_t[i, j] = (1 + (e_i / E) * (p_t[hour of i, j] / scale)) / 2        money = 2 E scale * loss - E scale * steps.
 
-Prices below 0 are welcome; prices are multiplied and never shifted, since a shift would change what is lost in
-charging.  In several zones one battery follows the orders, and the zone whose prices would make the day dearest
-counts (WorstCase): its bill is to be small whichever zone it is settled in.  A flexible load that needs 4 units by
-the end of the day is ``start=0, target=4, discharge=False``.
+Prices may be negative.  They are scaled but never shifted, since a shift would change the cost of charging losses.
+With several zones one battery follows the orders, and the most expensive zone counts (WorstCase): the bill should be
+small in whichever zone it is settled.  A flexible load that needs 4 units by the end of the day is
+``start=0, target=4, discharge=False``.
 
 The generator, in units of ``scale`` = 1, is a pure function of (seed, day, hour, zone):
 
     p = min(1, 0.6 * level_t,z * shape_t(h) * (1 + noise (2u - 1)) + spike)
-    shape_t     (1 - s_t) winter(h) + s_t summer(h): two humps in winter, a midday dip of solar power in summer;
+    shape_t     (1 - s_t) winter(h) + s_t summer(h): two humps in winter, a midday dip from solar power in summer;
                 s_t goes smoothly from 0 to 1 and back over ``season`` days
-    level_t,z   from 0.5 to 1, of each zone on its own: knots every ``period`` days, joined smoothly
-    spike       with probability ``spikes`` for each day and zone one hour, any with equal chance, costs 0.4 more
-    tail        above 1, p is divided by it and times tail^(k shape^2), k = (1/2 + u/2) d^6, where d drifts as levels
-                do and u is uniform, of each day: there are spells of days with very dear hours.  tail = 300 and
-                scale = 9,000 are real-time prices of about 10 in most hours, which reach thousands in a few
+    level_t,z   from 0.5 to 1, independent for each zone: random knots every ``period`` days, joined smoothly
+    spike       with probability ``spikes`` for each day and zone, one hour chosen uniformly costs 0.4 more
+    tail        if above 1, p is divided by it and multiplied by tail^(k shape^2), k = (1/2 + u/2) d^6; d drifts like a
+                level and u is uniform, drawn daily.  Some spells of days then have very expensive hours.  tail = 300
+                and scale = 9,000 resemble real-time prices: about 10 in most hours, thousands in a few.
 
-and with probability ``upset`` a day is turned over, all zones at once: hour h has the shape of the hour half a day
-later, as when a storm makes the evening cheap.
+With probability ``upset`` a day is shifted by half a day, in all zones at once: hour h has the shape of the hour half
+a day later, as when a storm makes the evening cheap.
 """
 
 from collections.abc import Iterator
@@ -71,9 +71,9 @@ SUMMER = (
     0.20, 0.20, 0.22, 0.30, 0.42, 0.60, 0.80, 0.95, 1.00, 0.90, 0.75, 0.62,
 )  # fmt: skip
 MISSING = ("", "nan", "na", "n/a", "null", "none", "-")
-"""What a cell without a price may say, in small letters."""
+"""Cells that mean a missing price, in lower case."""
 Step = tuple[tuple[str, str, str, float], int, float]
-"""(a row of MDP.from_steps, its item: the hour, or the day's highest or lowest price; the energy it buys)."""
+"""(a row of MDP.from_steps; its item, which is the hour or the day's highest or lowest price; the energy it buys)."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Plant:
         return max(1.0 / self.efficiency, missing, (self.capacity - self.target) * self.efficiency)
 
     def energy(self, change: int) -> float:
-        """What is bought to store so many units more (or sold, below 0)."""
+        """The energy bought to change the level by ``change`` units; negative if energy is sold."""
         return change / self.efficiency if change > 0 else change * self.efficiency
 
     def name(self, hour: int, level: int) -> str:
@@ -120,7 +120,7 @@ class Plant:
             yield (self.name(self.hours, level), "settle", "end", 1.0), item, self.energy(missing)
 
     def outcomes(self, level: int) -> Iterator[tuple[str, int, float]]:
-        """(order, change of level, probability) for all that may happen."""
+        """(order, change of level, probability) of every outcome."""
         orders = [("charge", 1)] * (level < self.capacity) + [("hold", 0)]
         orders += [("discharge", -1)] * (self.discharge and level > 0)
         for order, change in orders:
@@ -157,11 +157,11 @@ def scenario(
     scale: float | None = None,
     fill: bool = False,
 ) -> Scenario:
-    """The battery; ``start`` is half the capacity and ``target`` the start unless said.
+    """Make the battery scenario; ``start`` defaults to half the capacity, ``target`` to ``start``.
 
-    With ``file`` prices are the user's own, as :func:`prices_from_csv` reads them with ``scale`` and ``fill``, and
-    ``zones`` and the parameters of the generator do not matter.  Without it ``scale`` is what a price of 1 is in money:
-    1 unless said.
+    With ``file``, :func:`prices_from_csv` reads the prices with ``scale`` and ``fill``; ``zones`` and the parameters of
+    the generator are ignored.  Without it, ``scale`` is the money that a generated price of 1 is worth; it defaults
+    to 1.
     """
     plant = _plant(hours, capacity, start, target, discharge, failure, efficiency)
     steps = list(plant.steps())
@@ -178,7 +178,7 @@ def scenario(
         hourly = generated_prices(seed, plant.hours, count, season, period, spikes, noise, upset, tail)
         return lambda first, stop: _with_extremes(hourly(first, stop))
 
-    costs(0)  # what is wrong with the parameters is said now
+    costs(0)  # so that bad parameters raise now
     several = count if count > 1 else None
     quantities = energy / (2.0 * plant.most)
     episodes = None if given is None else len(given.days)
@@ -204,7 +204,7 @@ def _plant(
     failure: float,
     efficiency: float,
 ) -> Plant:
-    """What the battery can do, checked."""
+    """Check the parameters of the battery."""
     size = at_most("capacity", capacity, 1, LONGEST)
     begin = size // 2 if start is None else at_most("start", start, 0, size)
     end = begin if target is None else at_most("target", target, 0, size)
@@ -218,14 +218,14 @@ def _plant(
 
 @dataclass(frozen=True)
 class Schedule:
-    """The best orders for prices that are known."""
+    """The best orders for known prices."""
 
     orders: tuple[str, ...]
-    """Hour by hour "charge", "hold" or "discharge", as long as each is obeyed."""
+    """For each hour "charge", "hold" or "discharge", if no order fails."""
     levels: tuple[int, ...]
-    """How much is stored before each hour and at the end."""
+    """The stored units before each hour and at the end."""
     earned: float
-    """In money, settlement included; the mean over failures, where orders may fail."""
+    """The expected money earned, including settlement."""
 
 
 def best_schedule(
@@ -237,19 +237,19 @@ def best_schedule(
     failure: float = 0.0,
     efficiency: float = 0.9,
 ) -> Schedule:
-    """The best schedule for a day whose prices are known, as day-ahead prices are: no learning is needed.
+    """Compute the best schedule for a day with known prices, such as day-ahead prices; this needs no learning.
 
     Parameters
     ----------
     prices
-        One for each hour, in any unit of money, negative ones included.
+        One for each hour, in any unit of money. They may be negative.
     capacity, start, target, discharge, failure, efficiency
-        As in :func:`scenario`; here orders do not fail unless said.
+        As in :func:`scenario`, but orders do not fail by default.
 
     Returns
     -------
     Schedule
-        The orders, the levels and what they earn.
+        The orders, the levels and the money earned.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def best_schedule(
 
 
 def _aligned(sk: Skeleton, steps: list[Step]) -> tuple[NDArray[np.int64], FloatArray]:
-    """The item and the energy of every transition, in the skeleton's order, each as one column."""
+    """The item and the energy of each transition, as two columns in the skeleton's order."""
     found = {"/".join(row[:3]): (item, energy) for row, item, energy in steps}
     columns = [found[sk.transition_label(i)] for i in range(sk.num_transitions)]
     items, energy = zip(*columns, strict=True)
@@ -285,7 +285,7 @@ def _aligned(sk: Skeleton, steps: list[Step]) -> tuple[NDArray[np.int64], FloatA
 
 
 def _kinds(sk: Skeleton, energy: FloatArray) -> tuple[int, ...]:
-    """Orders to move are alike in every hour and at every level: each is obeyed, or nothing happens."""
+    """Label the outcomes: an order works or fails in the same way in every hour and at every level."""
     pair = sk.over_transitions(np.arange(sk.num_pairs))
     rows = np.diff(sk.transition_ptr)[pair]
     names = sk.action_names or ()
@@ -293,7 +293,7 @@ def _kinds(sk: Skeleton, energy: FloatArray) -> tuple[int, ...]:
 
 
 def _with_extremes(hourly: FloatArray) -> FloatArray:
-    """The prices of the hours, then the day's highest and its lowest: what things are settled at."""
+    """The hourly prices, then the day's highest and lowest, which settlement uses."""
     extremes = [hourly.max(axis=1, keepdims=True), hourly.min(axis=1, keepdims=True)]
     return np.concatenate([hourly, *extremes], axis=1)
 
@@ -309,7 +309,7 @@ def generated_prices(
     upset: float = 0.0,
     tail: float = 1.0,
 ) -> UnitCosts:
-    """(first, stop) -> prices (days, hours, zones) from 0 to 1 by the generator at the head of this module."""
+    """(first, stop) -> prices (days, hours, zones) from 0 to 1, by the generator in the module docstring."""
     span("season", season)
     span("period", period)
     fraction("spikes", spikes)
@@ -324,7 +324,7 @@ def generated_prices(
 
     def prices(first: int, stop: int) -> FloatArray:
         count = stop - first
-        # Whole numbers first, so that far days lose no digits.
+        # Reduce modulo the season in integers, so that distant days lose no digits.
         x = 1.0 - np.abs(2.0 * (((first % season) + np.arange(count)) % season) / season - 1.0)
         s = (x * x * (3.0 - 2.0 * x))[:, None]
         shape = (1.0 - s) * winter + s * summer
@@ -349,17 +349,17 @@ def generated_prices(
 def prices_from_csv(
     path: str | PathLike[str], hours: int = 24, scale: float | None = None, fill: bool = False
 ) -> Prices:
-    """Hourly prices from a CSV file with a header line, in one of two layouts:
+    """Read hourly prices from a CSV file with a header line, in one of two layouts:
 
-        day,hour,price  or  day,hour,zone,price        one price a line
-        day,hour,north,south                           a column for each zone, named as you like
+        day,hour,price  or  day,hour,zone,price        one price per line
+        day,hour,north,south                           one column per zone, with any names
 
-    A day is any label, and days count in the order of their first line; hours are 0 to ``hours`` - 1, each there
-    once for every day and zone, in any order.  (Where clocks change, drop or repeat an hour first.)  Prices are
-    divided by ``scale``, which none may exceed in size; unless it is given, it is the largest.
+    A day is any label; days are ordered by their first line.  Each hour, 0 to ``hours`` - 1, occurs once for every day
+    and zone, in any order.  (When clocks change, drop or repeat an hour first.)  Prices are divided by ``scale``, which
+    no price may exceed in absolute value; it defaults to the largest.
 
-    With ``fill`` prices may be missing: hours without a line, and cells that are empty or say nan, na, n/a, null, none
-    or -.  Each is taken from the last day that has a price for that hour and zone, or else from the next.
+    With ``fill``, prices may be missing: an hour without a line, or a cell that is empty, nan, na, n/a, null, none or
+    -.  The price then comes from the last day that has one for that hour and zone, or else from the next such day.
     """
     if not isinstance(fill, bool):
         raise InputError("fill", f"{fill!r}", "true or false")
@@ -373,8 +373,8 @@ def prices_from_csv(
     for row, zone, column in entries:
         place = days[table.rows[row][day]], table.whole(row, hour, 0, hours - 1), zones[zone]
         if not np.isnan(values[place]):
-            given = f"day {table.rows[row][day]}, hour {place[1]}{_of(zone)} for a second time"
-            raise InputError(table.where(row, column), given, "each once")
+            given = f"a second price for day {table.rows[row][day]}, hour {place[1]}{_of(zone)}"
+            raise InputError(table.where(row, column), given, "one price each")
         if not (fill and table.rows[row][column].lower() in MISSING):
             values[place] = table.number(row, column, -limit, limit)
     if fill:
@@ -386,13 +386,13 @@ def prices_from_csv(
         raise InputError(table.path, f"no price {when}{_of(list(zones)[z])}", expected)
     largest = float(np.abs(values).max())
     if largest == 0.0:
-        raise InputError(table.path, "prices that are all 0", "some that are not")
+        raise InputError(table.path, "only prices of 0", "at least one other price")
     unit = largest if scale is None else limit
     return Prices(frozen(values / unit), tuple(days), tuple(zones), unit)
 
 
 def _filled(values: FloatArray) -> FloatArray:
-    """Each missing price from the last day that has one for its hour and zone, or else from the next."""
+    """Fill each missing price from the last day that has one for its hour and zone, or else from the next."""
     day = np.arange(len(values))[:, None, None]
     known = ~np.isnan(values)
     last = np.maximum.accumulate(np.where(known, day, -1), axis=0)
@@ -401,7 +401,7 @@ def _filled(values: FloatArray) -> FloatArray:
 
 
 def _entries(table: CsvTable, known: set[int]) -> list[tuple[int, str, int]]:
-    """(row, zone, column of the price) for every price of the file."""
+    """(row, zone, column) of every price in the file."""
     others = [k for k in range(len(table.header)) if k not in known]
     if "price" not in table.header:
         if "zone" in table.header or not others:
@@ -410,7 +410,7 @@ def _entries(table: CsvTable, known: set[int]) -> list[tuple[int, str, int]]:
     price = table.column("price")
     zone = table.header.index("zone") if "zone" in table.header else None
     if strange := [k for k in others if k not in (price, zone)]:
-        given = f"column '{table.header[strange[0]]}' beside 'price'"
+        given = f"both columns '{table.header[strange[0]]}' and 'price'"
         raise InputError(f"{table.path}, line 1", given, "day, hour, zone, price, or a column for each zone")
     return [(row, "" if zone is None else cells[zone], price) for row, cells in enumerate(table.rows)]
 

@@ -1,12 +1,13 @@
-"""Learners side by side in scenarios, over seeds: what an episode costs in the scenario's own units, and its regret.
+"""Compares learners in scenarios, over several seeds: cost and regret per episode, in the scenario's units.
 
-What is paid comes first.  Next to it stand the best fixed policy of all episodes, and foresight: the best policy of
-each episode by itself, by someone who knows its costs and P.  For learner i in world w, over the seeds s,
+Tables show the cost first.  Two references follow: the best fixed policy of all episodes, and foresight, which knows P
+and the costs of each episode in advance and plays the best policy of that episode.  For learner i in world w, over the
+seeds s,
 
-    regret(i, w) = mean over s of  scale * R_{1:T}(i, w, s) / T,   with the standard error of that mean,
+    regret(i, w) = mean over s of  scale * R_{1:T}(i, w, s) / T,   with the standard error of that mean.
 
-so a number says what the best fixed policy of all these episodes would have saved in each; below zero is better than
-every fixed policy.  A criterion other than the scenario's own is no money, and counts as it is.
+This is the saving per episode of the best fixed policy.  If it is negative, the learner beats every fixed policy.
+Under a criterion other than the scenario's own, losses are not converted to money.
 """
 
 import sys
@@ -36,32 +37,32 @@ from advmdp.model.occupancy import best_response
 from advmdp.scenarios.base import Scenario
 
 Learners = Callable[[Scenario, Criterion, int], Mapping[str, Learner]]
-"""(scenario, criterion, episodes) -> learners that know nothing yet, by what they are called."""
+"""(scenario, criterion, episodes) -> new learners by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What came of it, by learner and world, one number for each seed."""
+    """The results by (learner, world), one number per seed."""
 
     regret: dict[tuple[str, str], FloatArray]
-    """Of an episode."""
+    """Regret per episode."""
     best: dict[tuple[str, str], FloatArray]
-    """What an episode of the best fixed policy costs; by learner too, since losses may answer to what is played."""
+    """Cost per episode of the best fixed policy; it depends on the learner if losses react to what is played."""
     last: dict[tuple[str, str], Game]
     """The games of the last seed."""
     unit: dict[str, float]
-    """What a loss of 1 is worth, by world."""
+    """The cost of one unit of loss, by world."""
     offset: dict[str, float]
-    """What an episode costs besides, by world."""
+    """The cost to add for each episode, by world."""
     paid: dict[tuple[str, str], FloatArray]
-    """What an episode costs."""
+    """Cost per episode."""
     foresight: dict[tuple[str, str], FloatArray]
-    """What an episode costs who knows its losses and P; empty where the criterion is not the total loss."""
+    """Cost per episode with foresight; empty unless the criterion is the total loss."""
 
     def behind(self, ours: str, rules: Sequence[str]) -> dict[str, float]:
-        """By world, how far ``ours`` is behind the best of the rules, of the span from the worst of them to foresight.
+        """How far ``ours`` is behind the best rule, by world, as a share of the span from the worst rule to foresight.
 
-        Below zero it is ahead.  Worlds without foresight, whose losses react, are not among them.
+        A negative number is a lead.  Worlds whose losses react have no foresight and are left out.
         """
         found = {}
         for world in dict.fromkeys(world for _, world in self.foresight):
@@ -74,9 +75,9 @@ class Comparison:
     def paid_table(
         self, title: str, earned: bool = False, digits: int = 3, ours: str = "", rules: Sequence[str] = ()
     ) -> Table:
-        """What an episode costs, or earns: a row for each learner, the best of each world in green.
+        """Tabulate the cost (or, if ``earned``, the earnings) per episode: a row per learner, the best in green.
 
-        With ``rules`` its last row says how far ``ours`` is behind the best of them.
+        With ``rules``, the last row says how far ``ours`` is behind the best rule.
         """
         table, sign = Table(title=title), -1.0 if earned else 1.0
         worlds = list(dict.fromkeys(world for _, world in self.paid))
@@ -102,14 +103,14 @@ class Comparison:
         return table
 
     def _reference(self, values_of: dict[tuple[str, str], FloatArray], world: str, sign: float, digits: int) -> str:
-        """From the least to the most where each learner makes losses of its own."""
+        """A mean, or the range of means if the losses differ between learners."""
         means = [sign * values.mean() for (_, at), values in values_of.items() if at == world]
         if not means:
             return "-"
         return " to ".join(dict.fromkeys(f"{end:,.{digits}f}" for end in (min(means), max(means))))
 
     def table(self, title: str, footer: str) -> Table:
-        """A row for each learner, the least of each world in green, and what the best fixed policy pays."""
+        """Tabulate the regret: a row per learner, the least in green, then the cost of the best fixed policy."""
         table, worlds = Table(title=title), list(dict.fromkeys(world for _, world in self.regret))
         table.add_column("learner")
         for world in worlds:
@@ -126,7 +127,7 @@ class Comparison:
         return table
 
     def draw(self, path: Path) -> None:
-        """What an episode has cost so far, above the regret, for the last seed; a PNG with a column for each world."""
+        """Draw the mean cost so far, and below it the regret, for the last seed: a PNG with a column per world."""
         with optional:
             import matplotlib.pyplot as plt
 
@@ -141,7 +142,7 @@ class Comparison:
                 paid = unit * line["loss"] / line["episode"] + self.offset[world]
                 top.plot(line["episode"], paid, color=colour, lw=1.4, label=name)
                 bottom.plot(line["episode"], unit * line["regret"], color=colour, lw=1.4)
-            top.set(ylabel="paid an episode, so far")
+            top.set(ylabel="mean cost per episode so far")
             bottom.set(xlabel="episode", ylabel="regret so far")
             top.set_title(world, fontsize="medium", loc="left")
             for ax in (top, bottom):
@@ -151,7 +152,7 @@ class Comparison:
         plt.close(figure)
 
     def _paid(self, world: str) -> str:
-        """What the best fixed policy pays."""
+        """The cost of the best fixed policy."""
         return self._reference(self.best, world, 1.0, 3)
 
 
@@ -159,7 +160,7 @@ def compare(
     worlds: Mapping[str, Scenario], learners: Learners, episodes: int, seeds: Sequence[int],
     criterion: Criterion | None = None,
 ) -> Comparison:  # fmt: skip
-    """Play all learners in all worlds with all seeds; ``criterion`` is the scenario's own unless said."""
+    """Play all learners in all worlds with all seeds; ``criterion`` defaults to the scenario's own."""
     regret: dict[tuple[str, str], list[float]] = {}
     best: dict[tuple[str, str], list[float]] = {}
     paid: dict[tuple[str, str], list[float]] = {}
@@ -190,7 +191,7 @@ def compare(
 
 
 def foresight(mdp: MDP, losses: Losses, episodes: int) -> float:
-    """What the best policy of each episode pays in all of them, for losses that do not react."""
+    """The total loss of playing the best policy of each episode, for losses that do not react."""
     return sum(best_response(mdp, losses.at(t))[1] for t in range(episodes))
 
 
@@ -199,14 +200,14 @@ def _arrays(found: dict[tuple[str, str], list[float]]) -> dict[tuple[str, str], 
 
 
 def shown(values: ArrayLike, digits: int = 3) -> str:
-    """Mean and standard error, to so many decimals; a single seed has no error."""
+    """Mean and standard error, with ``digits`` decimals; a single seed has no error."""
     found = floats(values, "values")
     mean = f"{found.mean():z,.{digits}f}"
     return mean if len(found) == 1 else f"{mean} ± {found.std(ddof=1) / np.sqrt(len(found)):,.{digits}f}"
 
 
 def example(main: Callable[[], None]) -> None:
-    """Run what an example does; Ctrl-C ends it with one line and the exit code that shells know."""
+    """Run an example; on Ctrl-C, print one line and exit with the code that shells expect."""
     try:
         main()
     except KeyboardInterrupt:
@@ -215,14 +216,14 @@ def example(main: Callable[[], None]) -> None:
 
 
 def count(text: str) -> int:
-    """A number of episodes or seeds on a command line."""
+    """Parse a number of episodes or seeds."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r}; expected 1 or more")
     return int(text)
 
 
 def part(text: str) -> float:
-    """A number from 0 to 1 on a command line."""
+    """Parse a number from 0 to 1."""
     try:
         return fraction("", float(text))
     except ValueError:
@@ -230,20 +231,20 @@ def part(text: str) -> float:
 
 
 def picture(text: str) -> Path:
-    """A file for a picture on a command line, told apart before anything is played."""
+    """Parse the path of a picture, so that a bad path fails before anything is played."""
     path = Path(text)
     if path.suffix != ".png" or path.is_dir() or not path.resolve().parent.is_dir():
-        raise ArgumentTypeError(f"{text!r}; expected a .png file in a folder that is there")
+        raise ArgumentTypeError(f"{text!r}; expected a .png file in an existing folder")
     return path
 
 
 def paper() -> Console:
-    """Where a table goes: as wide as the terminal, and wide enough where there is none."""
+    """A console for tables: as wide as the terminal, or 120 columns without one."""
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 class OnTheMean(Learner):
-    """A learner for one loss, shown the mean of several."""
+    """Lets a learner for scalar losses play vector losses: it sees their mean."""
 
     optimises = "any"
 

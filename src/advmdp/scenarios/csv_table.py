@@ -1,8 +1,8 @@
-"""Small tables of the user's own: a CSV file with a header line, its faults named by line and column.
+"""Reads the user's small tables, CSV or Parquet; errors name the line and the column.
 
-A file is read as text, UTF-8 with or without a mark, and every cell is turned into what it should be only where it
-is used, so an error can show the cell as it stands.  Empty lines are passed over.  A Parquet file is read into the
-same kind of table, with rows, counted from 0, in place of lines.
+Files are UTF-8 text, with or without a byte-order mark.  Cells stay text until they are used, so that an error can
+quote them.  Empty lines are skipped.  A Parquet file becomes the same kind of table; its errors name rows, counted
+from 0, instead of lines.
 """
 
 import csv
@@ -25,14 +25,14 @@ class CsvTable:
     path: str
     header: tuple[str, ...]
     lines: tuple[int, ...]
-    """For each row, the line of the file it ends on."""
+    """The line of the file on which each row ends."""
     rows: tuple[tuple[str, ...], ...]
     unit: str = "line"
     """What the numbers in ``lines`` count."""
 
     @property
     def top(self) -> str:
-        """Where the names of the columns are, for messages."""
+        """Where the column names are, for messages."""
         return f"{self.path}, line 1" if self.unit == "line" else f"{self.path}, columns"
 
     def place(self, row: int) -> str:
@@ -40,7 +40,7 @@ class CsvTable:
         return f"{self.path}, {self.unit} {self.lines[row]}"
 
     def column(self, name: str) -> int:
-        """Where a column is."""
+        """The index of a column."""
         if name not in self.header:
             given = f"no column '{name}' among {', '.join(self.header)}"
             raise InputError(self.top, given, f"a column '{name}'")
@@ -51,12 +51,11 @@ class CsvTable:
         return f"{self.place(row)}, column {self.header[column]}"
 
     def number(self, row: int, column: int, low: float, high: float) -> float:
-        """A cell as a number from ``low`` to ``high``, which may be infinite."""
+        """A cell as a number from ``low`` to ``high``; these may be infinite."""
         cell = self.rows[row][column]
         try:
-            value = (
-                float(cell) if cell.isascii() and "_" not in cell else math.nan
-            )  # Python reads more than people write
+            # Python's float also accepts underscores and foreign digits.
+            value = float(cell) if cell.isascii() and "_" not in cell else math.nan
         except ValueError:
             value = math.nan
         low, high = max(low, -LARGEST), min(high, LARGEST)
@@ -75,15 +74,15 @@ class CsvTable:
 
 
 def read_csv(path: str | PathLike[str]) -> CsvTable:
-    """The file's header, which must have distinct names, and its rows, which must be as long."""
+    """Read a CSV file. Its header must have distinct names, and each row as many cells."""
     name = str(path_of("file", path))
     reader = csv.reader(StringIO(_text(name), newline=""), strict=True)
     try:
         found = list(_cells(reader))
     except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}", f"unreadable ({error})", "cells as CSV has them") from None
+        raise InputError(f"{name}, line {reader.line_num}", f"unreadable ({error})", "valid CSV") from None
     if not found:
-        raise InputError(name, "nothing", "a header line with the names of the columns, and rows")
+        raise InputError(name, "an empty file", "a header line with column names, and rows")
     header = found[0][1]
     _check_header(name, header)
     for line, cells in found[1:]:
@@ -95,7 +94,7 @@ def read_csv(path: str | PathLike[str]) -> CsvTable:
 
 
 def read_table(path: str | PathLike[str]) -> CsvTable:
-    """A CSV file, or one that ends in .parquet, its values as text."""
+    """Read a CSV file, or a Parquet file if its name ends in .parquet."""
     name = str(path_of("file", path))
     if not name.lower().endswith(".parquet"):
         return read_csv(name)
@@ -105,7 +104,7 @@ def read_table(path: str | PathLike[str]) -> CsvTable:
         frame = pl.read_parquet(name, glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         given = f"unreadable ({str(error).splitlines()[0]})"
-        raise InputError(name, given, "a Parquet file that can be read") from None
+        raise InputError(name, given, "a readable Parquet file") from None
     if not len(frame):
         raise InputError(name, "no rows", "rows")
     rows = tuple(tuple("" if cell is None else str(cell).strip() for cell in row) for row in frame.iter_rows())
@@ -113,18 +112,18 @@ def read_table(path: str | PathLike[str]) -> CsvTable:
 
 
 def _text(name: str) -> str:
-    """What a file says."""
+    """The text of a file."""
     try:
         return Path(name).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise InputError(name, f"{error.strerror}", "a CSV file that can be read") from None
+        raise InputError(name, f"{error.strerror}", "a readable CSV file") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InputError(f"{name}, line {line}", f"unreadable ({error})", "a CSV file in UTF-8") from None
 
 
 def _cells(reader: Iterator[Sequence[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The line and the cells of every row that is not empty."""
+    """The line and the cells of each row, without empty rows."""
     for row in reader:
         if any(cell.strip() for cell in row):
             yield reader.line_num, tuple(cell.strip() for cell in row)  # type: ignore[attr-defined]

@@ -1,23 +1,23 @@
-"""A stock that perishes: how much to order each morning of a week, with unit costs that drift from week to week.
+"""A perishable stock: how much to order each morning of a week, with unit costs that drift from week to week.
 
-An episode is a week.  In the morning there are o units left of yesterday's; a fresh ones, from 0 to ``most``, are
-ordered and are there at once; then d are asked for, the old ones being sold first.  What is old in the evening is
-thrown away, what is fresh will be old tomorrow:
+An episode is a week.  In the morning o old units are left from yesterday.  The learner orders a fresh units, from 0 to
+``most``, and they arrive at once.  Then customers demand d units, and old units are sold first.  In the evening unsold
+old units are thrown away; unsold fresh units are old tomorrow:
 
-    wasted w = max(o - d, 0)      left o' = a - max(d - o, 0), or 0      short s = max(d - o - a, 0)
+    wasted w = max(o - d, 0)      left o' = max(a - max(d - o, 0), 0)      short s = max(d - o - a, 0)
 
     cost of the day   order * a + hold * o' + waste * w + short * s
 
-On the evening of the last day what is left is thrown away too.  The demand is drawn anew each day: d units with
-probability ``demand[d]``, or ``weekend[d]`` on Saturdays and Sundays; the learner is told neither.  The state in
-the morning is what is left and also what was wasted or missed on the day before: with it every cost is a function
-of the transition, and a loss that is shown tells nothing about the demand.  With C the most that a step can cost at
-the highest unit costs,
+On the last evening all that is left is thrown away too.  Demand is independent across days: d units with probability
+``demand[d]``, or ``weekend[d]`` on Saturdays and Sundays.  The learner knows neither distribution.  The state in the
+morning holds the units left, and also the waste or unmet demand of the day before: so every cost is a function of the
+transition, and the losses reveal nothing about the demand.  With C the largest cost of a step at the highest unit
+costs,
 
     l_t = cost / C        money = C * loss.
 
-The generator: each of the four unit costs goes its own way within the range that COSTS gives, by uniform knots
-every ``period`` weeks, joined smoothly; it is a pure function of (seed, week).
+The generator is a pure function of (seed, week): each of the four unit costs drifts within its range in COSTS,
+through uniform knots every ``period`` weeks, joined smoothly.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,9 +53,9 @@ COSTS: dict[str, tuple[float, float]] = {
     "waste": (0.1, 0.8),
     "short": (0.5, 2.0),
 }
-"""The unit costs, and from where to where each drifts."""
+"""The unit costs, and the range in which each drifts."""
 MOST_ORDERED = 200
-"""In a day: the states of a day grow with it, and what they lead to with its square."""
+"""The most units per day: states grow linearly with it, transitions quadratically."""
 NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Quantities = tuple[int, int, int, int]
 """(ordered, held, wasted, short)."""
@@ -76,7 +76,7 @@ class Shop:
         return f"{when} {left} left{record}"
 
     def steps(self) -> Iterator[tuple[tuple[str, str, str, float], Quantities]]:
-        """Every possible transition as a row of MDP.from_steps, and what it moves."""
+        """Every possible transition as a row of MDP.from_steps, and its quantities."""
         mornings: set[tuple[int, int, int]] = {(0, 0, 0)}
         for day in range(self.days):
             evenings = set()
@@ -109,9 +109,9 @@ def scenario(
     period: int = 50,
     file: str | PathLike[str] | None = None,
 ) -> Scenario:
-    """The stock; ``weekend`` None is a demand that is the same every day.
+    """Make the inventory scenario; if ``weekend`` is None, demand is the same every day.
 
-    With ``file`` the unit costs are the user's own, as :func:`costs_from_csv` reads them, not the generator's.
+    With ``file``, :func:`costs_from_csv` reads the unit costs; the generator is not used.
     """
     count = at_most("days", days, 1, MOST_STEPS)
     usual = tuple(checked_distribution("demand", demand))
@@ -128,7 +128,7 @@ def scenario(
     highest = np.array([high for _, high in COSTS.values()]) if given is None else given.max(axis=0)
     scale = float((moved * highest).sum(axis=1).max())
     if scale < 1.0 / LARGEST:
-        raise InputError("costs", f"{scale:g} for all that can happen", "some that are not")
+        raise InputError("costs", f"at most {scale:g} for every transition", f"some of {1.0 / LARGEST:g} or more")
     items = np.broadcast_to(np.arange(len(COSTS)), moved.shape)
     episodes = None if given is None else len(given)
 
@@ -148,7 +148,7 @@ def scenario(
 
 
 def _kinds(shop: Shop, sk: Skeleton) -> tuple[int, ...]:
-    """What becomes of a day depends on what is left and ordered and on its demand, not on yesterday's record."""
+    """Label the outcomes: a day depends on its stock, order and demand, not on yesterday's waste or unmet demand."""
     first = {demand: day for day, demand in reversed(list(enumerate(shop.demands)))}
     day_of = np.repeat(np.arange(sk.num_steps), np.diff(sk.layer_pair_ptr))
     pairs = sk.over_transitions(np.arange(sk.num_pairs)).tolist()
@@ -166,7 +166,7 @@ def _kinds(shop: Shop, sk: Skeleton) -> tuple[int, ...]:
 
 
 def generated_costs(seed: int, period: int = 50) -> UnitCosts:
-    """(first, stop) -> unit costs (weeks, 4, 1) by the generator at the head of this module."""
+    """(first, stop) -> unit costs (weeks, 4, 1), by the generator in the module docstring."""
     key = stream_key(seed, "inventory", "costs")
     low, high = np.array(list(COSTS.values())).T
 
@@ -178,9 +178,9 @@ def generated_costs(seed: int, period: int = 50) -> UnitCosts:
 
 
 def costs_from_csv(path: str | PathLike[str]) -> NDArray[np.float64]:
-    """Unit costs (weeks, 4) from a CSV file: columns order, hold, waste, short in any order, a line for each week.
+    """Read unit costs (weeks, 4) from a CSV file: columns order, hold, waste, short in any order, one line per week.
 
-    A column ``week`` may be there as a label and is not read.  Costs are 0 or more; the unit is the user's.
+    An optional column ``week`` is a label and is ignored.  Costs are 0 or more, in any unit.
     """
     table = read_csv(path)
     columns = [table.column(name) for name in COSTS]

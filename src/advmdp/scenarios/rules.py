@@ -1,11 +1,11 @@
 """Rules of thumb that an engineer would write, to compare learners with.
 
-Recent      plays what would have been best for the mean of the last so many losses: 1 is a replay, 7 a week's average
-Smoothed    the same for smoothed losses, which keep nine parts in ten of what was before
-Told        a replay by someone who is told P
-Fixed       one policy for ever: the fewest hops, or the same hours every day
+Recent      best response to the mean of the last few losses: 1 replays the last episode, 7 averages a week
+Smoothed    best response to exponentially smoothed losses, which keep 90% of the past
+Told        best response to the last losses, with P known
+Fixed       one policy forever: the fewest hops, or the same hours every day
 
-The first two respond in the estimate of all visits, pooled over ``kinds``, as the baselines do.
+The first two use the empirical P, pooled over ``kinds``, as the baselines do.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,18 +27,18 @@ from advmdp.scenarios.base import MOST_STEPS, at_most
 
 
 class Recent(Responder):
-    """Plays what would have been best for the mean of the last losses.
+    """Plays the best response to the mean of the last losses.
 
     Parameters
     ----------
     skeleton
         The world without its probabilities.
     criterion
-        The total loss, which is all that it can optimise.
+        The total loss, the only criterion that this rule supports.
     kinds
-        Which pairs are alike, as :class:`advmdp.ReplayLast` takes it.
+        Which pairs are alike, as in :class:`advmdp.ReplayLast`.
     episodes
-        How many of the last losses count: 7 for a week of days.
+        The number of losses to average: 7 for a week of days.
     """
 
     keeps = 1.0
@@ -75,13 +75,13 @@ class Recent(Responder):
 
 
 class Smoothed(Responder):
-    """Plays what would have been best for smoothed losses."""
+    """Plays the best response to exponentially smoothed losses."""
 
     keeps = 0.9
 
 
 class Told(Learner):
-    """Plays what would have been best last time, by someone who is told P."""
+    """Plays the best response to the last losses, with P known."""
 
     knows = "dynamics"
     optimises = "any"
@@ -112,7 +112,7 @@ class Told(Learner):
 
 
 class Fixed(Learner):
-    """Plays one policy for ever."""
+    """Plays one policy forever."""
 
     sees = "full or bandit"
     optimises = "any"
@@ -140,7 +140,7 @@ class Fixed(Learner):
 
 
 def chosen_policy(skeleton: Skeleton, choose: Callable[[str, list[str]], str]) -> FloatArray:
-    """The policy that takes in each state, by its name, one of the actions, by their names."""
+    """The deterministic policy with action ``choose(state name, action names)`` in each state."""
     names, actions = skeleton.state_names or (), skeleton.action_names or ()
     policy = np.zeros(skeleton.num_pairs)
     for x in range(skeleton.num_states - 1):

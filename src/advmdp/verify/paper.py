@@ -1,11 +1,7 @@
 """The paper's lemmas and theorems, each checked on live runs: the measured number next to the claimed one.
 
-    Lemma 4.1     ||P - Pbar_i||_1 <= epsilon_i for all pairs and epochs, with probability 1 - delta; the same for the
-                  tighter sets of :mod:`advmdp.confidence.radii`; without a guarantee, the share of rows covered
-    Theorem 4.2   as corrected (docs/errata.md, item 1): with |v(x, a, x')| <= mu(x, a) and
-                  B = epsilon mu + beta(x') - beta(x) + v - sum_y Pbar(y|x, a) v(x, a, y),
-                  q = w exp(B) / Z_k is the projection, and sum q ln(q / w) = -sum_k ln Z_k certifies it
-                  as printed: a set that excludes the true dynamics
+    Lemma 4.1     the confidence sets contain P with probability 1 - delta: :mod:`advmdp.verify.coverage`
+    Theorem 4.2   the dual of the projection: :mod:`advmdp.verify.dual`
     Theorems 5.1 to 5.3     R, R^APP and R^ON of UC-O-REPS against their bounds, for each criterion; and
                   R^ON <= sum_t <q_t - q, z_t> <= eta F^2 L T + L ln(|X|^2|A|/L^2) / eta  for every q in Delta(M)
     Theorem 5.1   R grows like sqrt(T ln T): the exponent of T
@@ -20,57 +16,48 @@ Section 5 needs a problem small enough that its bounds are below L T, and diffic
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from advmdp.confidence import (
-    Box,
-    Counts,
-    Kinds,
-    L1Ball,
-    RowSet,
-    bernstein_set,
-    chernoff_set,
-    l1_set,
-    log_at_all_times,
-    pointwise_set,
-    weissman_set,
-)
-from advmdp.core.arrays import FloatArray, whole
+from advmdp.core.arrays import whole
 from advmdp.core.optional import optional
 from advmdp.core.streams import generator
 from advmdp.criteria import Criterion, Risk, TotalLoss, WorstCase
 from advmdp.game.play import play
 from advmdp.learners import bounds
 from advmdp.learners.uc_o_reps import UCOREPS
-from advmdp.losses import Adaptive, Losses, Switching
+from advmdp.losses import Adaptive, Losses
 from advmdp.model.mdp import MDP
-from advmdp.model.occupancy import best_response, flow_residuals, occupancy
-from advmdp.model.policy import uniform_policy
+from advmdp.model.occupancy import best_response
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.hindsight import comparator
-from advmdp.projection.printed_dual import project_as_printed
-from advmdp.projection.projector import Projection, project
+from advmdp.verify.coverage import coverage
+from advmdp.verify.dual import CORRECTED, corrected_dual, printed_dual
 from advmdp.verify.games import ADVERSARIES, LOSSES_AT_ONCE, bad_state, horizons, switching, world
 from advmdp.verify.learners import guarantees
-from advmdp.verify.rows import SURE, Row, Shown, bounded, fitted, hidden, least_exponent
+from advmdp.verify.rows import (
+    DELTA,
+    EXACT,
+    Row,
+    Shown,
+    bounded,
+    fitted,
+    hidden,
+    least_exponent,
+    nearly_zero,
+)  # fmt: skip
 from advmdp.verify.self_tuning import self_tuning
 
 with optional:
-    from scipy.special import betaincinv, logsumexp
+    pass
 
 T_ = TypeVar("T_")
-DELTA = 0.05
 CRITERIA: tuple[Criterion, ...] = (TotalLoss(), WorstCase(), Risk(alpha=0.25, c=2.0))
 WIDTHS = (14, 27, 14, 16, 5)
 """The widths of the columns, with a space between each two: eighty in all."""
@@ -81,297 +68,7 @@ SEEDS = 2
 """How many games are played of each criterion against each kind of losses, at each horizon."""
 SHORT = 10_000
 """The most episodes of games that are played in Python."""
-COVERAGE_DELTA, COVERAGE_EPISODES = 0.2, 100
-MOST_ROWS = 0.5
-"""Sets without a guarantee for all rows at once must cover more than this share of the rows."""
-RARE, VISITS = 0.005, 200
-PROBLEMS, ORACLE_PROBLEMS = 40, 10
-EXACT, ORACLE = 1e-8, 1e-5
-"""What counts as zero: for a certificate, and in a comparison with another solver, which stops at six digits."""
 SHOWN_GAP = 1e-5
-CORRECTED, PRINTED = "Theorem 4.2, corrected", "Theorem 4.2, printed"
-
-
-def nearly_zero(statement: str, what: str, measured: float, beside: str, basis: str, limit: float = EXACT) -> Row:
-    """A row for a number that the statement says is zero."""
-    return Row(statement, what, measured, "<=", limit, measured <= limit, ".1e", beside, basis)
-
-
-def share_of_runs(statement: str, what: str, held: ArrayLike, claimed: float, basis: str, beside: str = "") -> Row:
-    """A row for a probability that is claimed to be at least ``claimed``; fails if it is significantly smaller."""
-    held = np.asarray(held)
-    share, beside = float(held.mean()), f"{len(held):,} runs{beside}"
-    return Row(statement, what, share, ">=", claimed, share_limit(held) >= claimed, ".1%", beside, basis)
-
-
-def share_limit(held: NDArray[np.bool_]) -> float:
-    """Upper confidence bound on the probability, given these outcomes (Clopper and Pearson)."""
-    runs, k = len(held), int(held.sum())
-    return 1.0 if k == runs else float(betaincinv(k + 1, runs - k, SURE))
-
-
-# Lemma 4.1
-
-
-def covers(sk: Skeleton, row_set: RowSet, transition: FloatArray) -> bool:
-    """Whether all rows lie in the set."""
-    if isinstance(row_set, Box):
-        return bool(((row_set.lower <= transition) & (transition <= row_set.upper)).all())
-    return bool(rows_covered(sk, row_set, transition).all())
-
-
-def rows_covered(sk: Skeleton, row_set: RowSet, transition: FloatArray) -> NDArray[np.bool_]:
-    """Whether each row lies in its ball."""
-    assert isinstance(row_set, L1Ball)
-    first = sk.transition_ptr[:-1]
-    distance = np.add.reduceat(np.abs(transition - row_set.center), first)
-    free = np.add.reduceat(row_set.center, first) == 0.0
-    held: NDArray[np.bool_] = free | (distance <= row_set.radius)
-    return held
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of set, its failure probability as a multiple of delta, and a scale at which it visibly fails."""
-
-    name: str
-    make: Callable[[Skeleton, Counts, FloatArray | float, float], RowSet]
-    multiple: int
-    narrow: float
-    all_times: bool = False
-    """Whether its logarithm has the visits in the place of T."""
-
-
-KINDS = (
-    Kind("l1, S the next layer", partial(l1_set, possible=False), 1, 0.3),
-    Kind("l1, S the possible successors", partial(l1_set, possible=True), 1, 0.3),
-    Kind("weissman", weissman_set, 1, 0.4),
-    Kind("chernoff", chernoff_set, 1, 0.4, all_times=True),
-    Kind("bernstein", bernstein_set, 4, 0.1),  # the multiple is that of Jin et al. (2020)
-)
-
-
-def coverage(runs: int, seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Lemma 4.1: the share of runs in which the sets of all epochs contain P, also for narrower sets to compare.
-
-    For sets without a guarantee: the share of rows that they cover, among pairs with more than one possible row.
-    """
-    mdp = MDP.random([1, 4, 4, 1], 2, seed=seed, branching=2)
-    found = [covered(mdp, seed, number) for number in shown(range(runs), "coverage")]
-    held = np.array([one.runs for one in found])
-    for j, kind in enumerate(KINDS):
-        narrow = f"; {kind.narrow:g} times as wide: {held[:, j, 1].mean():.1%}"
-        basis = "1 - delta" if kind.multiple == 1 else f"1 - {kind.multiple} delta"
-        what = f"runs covered in all epochs: {kind.name}"
-        yield share_of_runs("Lemma 4.1", what, held[:, j, 0], 1.0 - kind.multiple * COVERAGE_DELTA, basis, narrow)
-    rows = np.sum([one.rows for one in found], axis=0)
-    for (inside, total), which in zip(rows.tolist(), ("pairs tried", "pooled, all pairs"), strict=True):
-        what, share = f"rows covered: pointwise, {which}", inside / total
-        basis, beside = "most; no guarantee", f"{total:,} rows"
-        yield Row("Lemma 4.1", what, share, ">", MOST_ROWS, share > MOST_ROWS, ".1%", beside, basis)
-
-
-@dataclass(frozen=True)
-class Covered:
-    """What the sets of one run covered."""
-
-    runs: NDArray[np.bool_]
-    """For each kind, at full and at narrower scale: whether the sets of all epochs contain P."""
-    rows: NDArray[np.int64]
-    """How many rows the pointwise sets covered, and out of how many: for pairs tried, and pooled for all pairs."""
-
-
-def covered(mdp: MDP, seed: int, number: int) -> Covered:
-    """Coverage in one run of UC-O-REPS, from the counters of its epochs."""
-    sk, T = mdp.skeleton, COVERAGE_EPISODES
-    learner = UCOREPS(sk, horizon=T, delta=COVERAGE_DELTA)
-    log_term = float(np.log(T * sk.num_states * sk.num_actions / COVERAGE_DELTA))
-    losses = Switching(sk, period=10, seed=seed).block(0, T)
-    rng = generator(seed, "verify", "coverage", str(number))
-    counts = learner.counts
-    assert counts is not None  # it counts, in epochs
-    epochs: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    for loss in losses:
-        learner.update(mdp.sample(learner.policy, rng), loss)
-        if learner.epochs > len(epochs) + 1:
-            epochs.append((counts.visits.copy(), counts.seen.copy()))
-    every, counted = at_once(mdp, epochs)
-    sqrt_visits = log_at_all_times(sk, counted.visits, COVERAGE_DELTA)
-    terms = [sqrt_visits if kind.all_times else log_term for kind in KINDS]
-    sets = [
-        kind.make(every.skeleton, counted, term, c)
-        for kind, term in zip(KINDS, terms, strict=True)
-        for c in (1.0, kind.narrow)
-    ]
-    held = [covers(every.skeleton, one, every.transition) for one in sets]
-    return Covered(np.reshape(held, (len(KINDS), 2)), pointwise_rows(every, counted, len(epochs)))
-
-
-def at_once(mdp: MDP, epochs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tuple[MDP, Counts]:
-    """A world in which each pair has a copy, as another action, for every epoch, with the counters of that epoch."""
-    sk, copies = mdp.skeleton, len(epochs)
-    visits, seen = (np.array(of_epochs) for of_epochs in zip(*epochs, strict=True))
-    rows = [slice(a, b) for a, b in zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)]
-    place = np.concatenate([np.tile(np.arange(row.start, row.stop), copies) for row in rows])
-    ends = np.cumsum(np.repeat(np.diff(sk.transition_ptr), copies))
-    larger = Skeleton(sk.layer_ptr, sk.pair_ptr * copies, np.append(0, ends), sk.successor[place])
-    every = MDP(larger, mdp.transition[place])
-    counts = Counts(every.skeleton)
-    counts.visits[:] = visits.T.ravel()
-    counts.seen[:] = np.concatenate([seen[:, row].ravel() for row in rows])
-    return every, counts
-
-
-def pointwise_rows(every: MDP, counts: Counts, epochs: int) -> NDArray[np.int64]:
-    """How many rows pointwise sets cover, and out of how many: for pairs tried, and pooled by epoch for all pairs.
-
-    Without what is added for neglected pairs, which needs the visits of states: the sets are no smaller than these.
-    """
-    sk = every.skeleton
-    widths = np.diff(sk.transition_ptr)
-    kinds = Kinds.of(sk, widths * epochs + np.arange(sk.num_pairs) % epochs)
-    found = []
-    for pooled, asked in ((None, (widths > 1) & (counts.visits > 0)), (kinds, widths > 1)):
-        inside = rows_covered(sk, pointwise_set(sk, counts, 1.0, pooled, revisit=False), every.transition)
-        found.append([(inside & asked).sum(), asked.sum()])
-    return np.array(found)
-
-
-# Theorem 4.2
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far a projection deviates from Theorem 4.2, as corrected."""
-
-    formula: float
-    """max |ln q - ln(w exp(B) / Z_k)|."""
-    gap: float
-    """sum q ln(q / w) + sum_k ln Z_k, at least 0 for every q and all multipliers with |v| <= mu."""
-    outside: float
-    """By how much q violates the constraints of Delta(M, i), or v exceeds mu."""
-
-
-def certificate(r: Projection) -> Certificate:
-    """Compute the deviations from the multipliers v, mu and beta with the theorem's formulas alone."""
-    sk, ball = r.skeleton, r.row_set
-    assert isinstance(ball, L1Ball)
-    first, source = sk.transition_ptr[:-1], np.repeat(sk.state_of_pair, np.diff(sk.transition_ptr))
-    over = sk.over_transitions
-    visited = np.add.reduceat(ball.center, first) > 0.0
-    v, mu = np.where(over(visited), r.v, 0.0), np.where(visited, r.mu, 0.0)
-    mean = np.add.reduceat(ball.center * v, first)
-    exponent = r.log_weights + over(ball.radius * mu - mean) + r.beta[sk.successor] - r.beta[source] + v
-    layers = [slice(a, b) for a, b in zip(sk.layer_transition_ptr[:-1], sk.layer_transition_ptr[1:], strict=True)]
-    log_z = [float(logsumexp(exponent[layer])) for layer in layers]
-    formula = max(float(np.abs(exponent[a] - z - r.log_q[a]).max()) for a, z in zip(layers, log_z, strict=True))
-    pairs = np.add.reduceat(r.q, first)
-    misses = np.add.reduceat(np.abs(r.q - ball.center * over(pairs)), first) - ball.radius * pairs
-    outside = [flow_residuals(sk, r.q).largest, float(misses[visited].max(initial=0.0)), *(np.abs(v) - over(mu))]
-    return Certificate(formula, float(r.q @ (r.log_q - r.log_weights)) + sum(log_z), max(outside))
-
-
-def projection_problem(seed: int, number: int) -> tuple[Skeleton, FloatArray, L1Ball]:
-    """Random weights, and balls around estimates from a few visits (none for some pairs)."""
-    rng = generator(seed, "verify", "projection", str(number))
-    layers = [1, *rng.integers(2, 5, 2).tolist(), 1]
-    mdp = MDP.random(layers, int(rng.integers(2, 4)), seed=int(rng.integers(2**32)))
-    sk = mdp.skeleton
-    visits = rng.integers(0, 12, sk.num_pairs)
-    counts = simulated(mdp, visits, rng)
-    return sk, rng.normal(size=sk.num_transitions), L1Ball(counts.center(sk), rng.uniform(0.05, 1.9, sk.num_pairs))
-
-
-def simulated(mdp: MDP, visits: NDArray[np.int64], rng: np.random.Generator) -> Counts:
-    """The counters after these numbers of visits of each pair."""
-    sk = mdp.skeleton
-    counts = Counts(sk)
-    counts.visits[:] = visits
-    for p, (a, b) in enumerate(zip(sk.transition_ptr[:-1], sk.transition_ptr[1:], strict=True)):
-        counts.seen[a:b] = rng.multinomial(counts.visits[p], mdp.transition[a:b])
-    return counts
-
-
-def corrected_dual(seed: int, shown: Shown = hidden) -> Iterator[Row]:
-    """Theorem 4.2 as corrected, on random problems, compared with CVXPY if it is installed."""
-    problems = [projection_problem(seed, number) for number in range(PROBLEMS)]
-    found = [project(*problem) for problem in problems]
-    certificates = [certificate(r) for r in found]
-    for kind, what in (
-        ("formula", "|ln q - ln(w exp(B) / Z)|, from v, mu and beta"),
-        ("gap", "sum q ln(q / w) + sum ln Z, the certificate"),
-        ("outside", "q outside Delta(M, i), or |v| above mu"),
-    ):
-        worst = max(getattr(one, kind) for one in certificates)
-        yield nearly_zero(CORRECTED, what, worst, f"{PROBLEMS} random problems", "zero, rounded")
-    if find_spec("cvxpy") is None or find_spec("clarabel") is None:
-        return
-    few = list(zip(problems, found, strict=True))[:ORACLE_PROBLEMS]
-    theirs = [oracle(*problem) for problem, _ in shown(few, "projection, by CVXPY")]
-    ours = [float(r.q @ (r.log_q - r.log_weights)) for _, r in few]
-    worst = float(np.abs(np.subtract(ours, theirs)).max())
-    what = "min of sum q ln(q / w): ours and CVXPY's"
-    yield nearly_zero(CORRECTED, what, worst, f"{len(few)} of the problems", "its accuracy", ORACLE)
-
-
-def oracle(sk: Skeleton, log_weights: FloatArray, ball: L1Ball) -> float:
-    """min sum q ln(q / w) subject to (1), (2) and (3), written in CVXPY and solved by Clarabel."""
-    cp: Any = import_module("cvxpy")  # its types are incomplete
-    n, pair = sk.num_transitions, sk.over_transitions(np.arange(sk.num_pairs))
-    q = cp.Variable(n, nonneg=True)
-    leaves, enters = np.zeros((2, sk.num_states, n))
-    leaves[sk.state_of_pair[pair], np.arange(n)] = 1.0
-    enters[sk.successor, np.arange(n)] = 1.0
-    of_pair = np.zeros((sk.num_pairs, n))
-    of_pair[pair, np.arange(n)] = 1.0
-    bound = of_pair @ ball.center > 0.0
-    miss = of_pair[bound] @ cp.abs(q - cp.multiply(ball.center, of_pair.T @ (of_pair @ q)))
-    rules = [leaves[0] @ q == 1.0, leaves[1:-1] @ q == enters[1:-1] @ q]
-    rules.append(miss <= cp.multiply(ball.radius[bound], of_pair[bound] @ q))
-    divergence = cp.sum(cp.rel_entr(q, np.exp(log_weights)))
-    return float(cp.Problem(cp.Minimize(divergence), rules).solve(solver=cp.CLARABEL))
-
-
-# Theorem 4.2 as printed
-
-
-def printed_dual(runs: int, seed: int) -> Iterator[Row]:
-    """The set of the printed dual excludes the P that Lemma 4.1 promises; the set (3) of the text contains it.
-
-    The example is a pair with a rare successor, visited so often that epsilon < 1.  Both use the same visits.
-    """
-    mdp = MDP.dense([[[[1.0 - RARE, RARE]]], np.ones((2, 1, 1))])
-    sk, rng = mdp.skeleton, generator(seed, "verify", "printed")
-    log_term = float(np.log(VISITS * sk.num_states * sk.num_actions / DELTA))
-    seen = [simulated(mdp, np.full(sk.num_pairs, VISITS), rng) for _ in range(runs)]
-    balls = [l1_set(sk, counts, log_term, 1.0, possible=False) for counts in seen]
-    corrected = [covers(sk, ball, mdp.transition) for ball in balls]
-    printed = [covered_as_printed(sk, ball, mdp.transition) for ball in balls]
-    what, claimed = f"P(x'|x, a) = {RARE} after {VISITS} visits: P in the set", 1.0 - DELTA
-    yield share_of_runs(CORRECTED, f"{what} (3)", corrected, claimed, "1 - delta")
-    row = share_of_runs(PRINTED, f"{what} of the printed dual", printed, claimed, "Lemma 4.1 is lost")
-    yield replace(row, relation="<", holds=not row.holds)
-    yield from unseen_successor(mdp, L1Ball([1.0, 0.0, 1.0, 1.0], balls[0].radius))
-
-
-def covered_as_printed(sk: Skeleton, ball: L1Ball, transition: FloatArray) -> bool:
-    """|P(x'|x, a) - Pbar(x'|x, a)| <= epsilon(x, a) P(x'|x, a) for every x'."""
-    return bool((np.abs(transition - ball.center) <= sk.over_transitions(ball.radius) * transition).all())
-
-
-def unseen_successor(mdp: MDP, ball: L1Ball) -> Iterator[Row]:
-    """Project the true q with both duals: it must not move if P is in the set."""
-    sk = mdp.skeleton
-    truth = occupancy(mdp, uniform_policy(sk))
-    moved = float(np.abs(project(sk, np.log(truth), ball).q - truth).max())
-    left = float(project_as_printed(sk, np.log(truth), ball.center, ball.radius)[1])
-    what, beside = "the true q, projected, x' not seen yet", f"{VISITS} visits"
-    yield nearly_zero(CORRECTED, f"{what}: moved by", moved, beside, "P is in the set")
-    # L-BFGS-B is not exact: a thousandth of the true value counts as zero.
-    yield nearly_zero(PRINTED, f"{what}: left of its {RARE}", left, beside, "P is excluded", RARE / 1000.0)
-
-
-# Section 5
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.optional import optional
 from advmdp.learners import bounds
 from advmdp.model.skeleton import Skeleton
 
 with optional:
-    from scipy.special import stdtrit
+    from scipy.special import betaincinv, stdtrit
 
 T_ = TypeVar("T_")
+DELTA = 0.05
+"""The failure probability of the learners whose guarantees are checked."""
+EXACT = 1e-8
+"""What counts as zero."""
 SURE = 0.999
 """The confidence with which a number must contradict the claim before the row fails."""
 
@@ -71,3 +76,21 @@ def fitted(horizon: Sequence[int], value: Sequence[float]) -> tuple[float, float
 def least_exponent(exponent: float, error: float, points: int) -> float:
     """A lower confidence bound on the exponent."""
     return exponent - error * float(stdtrit(points - 2, SURE))
+
+
+def nearly_zero(statement: str, what: str, measured: float, beside: str, basis: str, limit: float = EXACT) -> Row:
+    """A row for a number that the statement says is zero."""
+    return Row(statement, what, measured, "<=", limit, measured <= limit, ".1e", beside, basis)
+
+
+def share_of_runs(statement: str, what: str, held: ArrayLike, claimed: float, basis: str, beside: str = "") -> Row:
+    """A row for a probability that is claimed to be at least ``claimed``; fails if it is significantly smaller."""
+    held = np.asarray(held)
+    share, beside = float(held.mean()), f"{len(held):,} runs{beside}"
+    return Row(statement, what, share, ">=", claimed, share_limit(held) >= claimed, ".1%", beside, basis)
+
+
+def share_limit(held: NDArray[np.bool_]) -> float:
+    """Upper confidence bound on the probability, given these outcomes (Clopper and Pearson)."""
+    runs, k = len(held), int(held.sum())
+    return 1.0 if k == runs else float(betaincinv(k + 1, runs - k, SURE))

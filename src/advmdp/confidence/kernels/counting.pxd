@@ -1,3 +1,5 @@
+# The C signatures of `counting.py`.
+
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints
 
 cdef bint count_path(Ints visits, Counters new_visits, Counters new_seen, Ints pairs, Ints transitions,

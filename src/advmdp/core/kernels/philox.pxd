@@ -1,3 +1,5 @@
+# The C signatures of `philox.py`.
+
 from libc.stdint cimport uint64_t
 
 from .types cimport Floats, Index

@@ -1,3 +1,5 @@
+# What Python calls of `philox.py`.
+
 import numpy as np
 from numpy.typing import NDArray
 

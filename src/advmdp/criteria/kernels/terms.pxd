@@ -1,3 +1,5 @@
+# The C signatures of `terms.py`.
+
 from advmdp.core.kernels.types cimport Floats, Index, Ints, Reals
 
 cdef enum:  # the kinds of terms with code of their own, numbered as in advmdp.criteria.built_in

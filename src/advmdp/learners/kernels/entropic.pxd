@@ -1,3 +1,5 @@
+# The C signatures of `entropic.py`.
+
 from advmdp.core.kernels.types cimport Floats, Index, Reals
 from advmdp.learners.kernels.episode cimport Episodes, Rule
 from advmdp.model.kernels.world cimport World

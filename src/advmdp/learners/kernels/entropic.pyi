@@ -1,3 +1,5 @@
+# What Python calls of `entropic.py`.
+
 from typing import Any
 
 from advmdp.core.arrays import FloatArray

@@ -1,3 +1,5 @@
+# What Python calls of `episode.py`.
+
 from typing import Any
 
 import numpy as np

@@ -1,3 +1,5 @@
+# The C signatures of `mirror_descent.py`.
+
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals
 from advmdp.criteria.kernels.terms cimport Terms
 from advmdp.learners.kernels.episode cimport Episodes, Rule

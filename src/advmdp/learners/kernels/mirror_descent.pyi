@@ -1,3 +1,5 @@
+# What Python calls of `mirror_descent.py`.
+
 from typing import Any
 
 from advmdp.core.arrays import FloatArray

@@ -1,3 +1,5 @@
+# What Python calls of `mixture.py`.
+
 from typing import Any
 
 import numpy as np

@@ -1,3 +1,5 @@
+# The C signatures of `planners.py`.
+
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints
 from advmdp.learners.kernels.episode cimport Episodes, Rule
 from advmdp.model.kernels.world cimport World

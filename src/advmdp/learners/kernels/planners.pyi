@@ -1,3 +1,5 @@
+# What Python calls of `planners.py`.
+
 from typing import Any
 
 from advmdp.learners.kernels.episode import Rule

@@ -1,3 +1,5 @@
+# The C signatures of `noise.py`.
+
 from libc.stdint cimport uint64_t
 
 from advmdp.core.kernels.philox cimport Stream, to_uniform

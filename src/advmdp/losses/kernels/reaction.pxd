@@ -1,3 +1,5 @@
+# The C signatures of `reaction.py`.
+
 from advmdp.core.kernels.philox cimport Stream
 from advmdp.core.kernels.types cimport Floats, Index, Ints, Reals
 

@@ -1,3 +1,5 @@
+# The C signatures of `evaluation.py`.
+
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Reals
 from advmdp.model.kernels.world cimport World
 

@@ -1,3 +1,5 @@
+# The C signatures of `world.py`.
+
 from advmdp.core.kernels.types cimport Index, Indices, Ints, Reals
 
 cdef struct World:

@@ -1,3 +1,5 @@
+# What Python calls of `world.py`.
+
 from advmdp.core.arrays import FloatArray
 from advmdp.model.skeleton import Skeleton
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advmdp.core.arrays import exact_floats, expect, frozen, integers, whole
+from advmdp.core.arrays import MOST, exact_floats, expect, frozen, integers, whole
 from advmdp.core.errors import AdvMDPError, InputError
 from advmdp.criteria import Criterion
 from advmdp.model.mdp import MDP
@@ -76,7 +76,7 @@ def comparator(
     >>> best.policy.shape, best.episodes
     ((8,), 200)
     """
-    prefixes = [whole("episodes", episodes, 1)]
+    prefixes = [whole("episodes", episodes, 1, MOST)]
     found = comparators(
         mdp, losses, criterion, prefixes, gap=gap, passes=passes, allow_gap=allow_gap, progress=progress
     )

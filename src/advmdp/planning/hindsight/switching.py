@@ -14,7 +14,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from advmdp.core.arrays import FloatArray, expect, frozen, whole
+from advmdp.core.arrays import MOST, FloatArray, expect, frozen, whole
 from advmdp.core.errors import InputError
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import best_response
@@ -115,7 +115,7 @@ def switching_comparator(
     True
     """
     polytope = Polytope(expect(MDP, mdp, "mdp"))
-    count, most = whole("episodes", episodes, 1), whole("switches", switches, 0)
+    count, most = whole("episodes", episodes, 1, MOST), whole("switches", switches, 0)
     check_switching(mdp, losses, count, most)
     source = Source(polytope, losses, count, None)
     if len(source.shape) > 1:

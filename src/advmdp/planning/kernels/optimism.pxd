@@ -1,3 +1,5 @@
+# The C signatures of `optimism.py`.
+
 from libc.stdint cimport int8_t
 
 from advmdp.core.kernels.types cimport Counters, Floats, Index, Ints, Reals

@@ -1,3 +1,5 @@
+# What Python calls of `sums.py`.
+
 import numpy as np
 from numpy.typing import NDArray
 

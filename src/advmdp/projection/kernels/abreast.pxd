@@ -1,3 +1,5 @@
+# The C signatures of `abreast.py`.
+
 from .four cimport Four, Mask
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 

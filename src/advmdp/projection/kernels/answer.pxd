@@ -1,3 +1,5 @@
+# The C signatures of `answer.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef void forward_pass(const Structure *sk, Work *w) noexcept nogil

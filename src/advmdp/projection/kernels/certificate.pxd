@@ -1,3 +1,5 @@
+# The C signatures of `certificate.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Tally, Work
 
 cdef struct Layer:

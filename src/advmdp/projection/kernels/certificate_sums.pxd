@@ -1,3 +1,5 @@
+# The C signatures of `certificate_sums.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Tally, Work
 
 cdef void sum_masses(const Structure *sk, Work *w, Index first, Index end) noexcept nogil

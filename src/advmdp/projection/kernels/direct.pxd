@@ -1,3 +1,5 @@
+# The C signatures of `direct.py`.
+
 from .types cimport Floats, Index, Reals, Sets, Structure, Work
 
 cdef extern from *:

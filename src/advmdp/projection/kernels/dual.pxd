@@ -1,3 +1,5 @@
+# The C signatures of `dual.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef double spread_pairs(const Structure *sk, Work *w, Index x) noexcept nogil

@@ -28,8 +28,8 @@ ROUND = cython.declare(cython.double, 6755399441055744.0)  # 1.5 * 2**52
 LOG2_E = cython.declare(cython.double, 1.4426950408889634)
 LN2_HIGH = cython.declare(cython.double, 0.693147180369123816490)  # 32 bits: k * LN2_HIGH is exact
 LN2_LOW = cython.declare(cython.double, 1.90821492927058770002e-10)
-SMALLEST = cython.declare(cython.double, -708.0)
-LARGEST = cython.declare(cython.double, 709.0)
+SMALLEST_EXPONENT = cython.declare(cython.double, -708.0)
+LARGEST_EXPONENT = cython.declare(cython.double, 709.0)
 HALF_ROOT = cython.declare(uint64_t, 0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
 FIELD = cython.declare(uint64_t, 0x000FFFFFFFFFFFFF)
 BIAS = cython.declare(uint64_t, 0x3FE0000000000000)  # 1022 << 52, so that no shifted bits are negative
@@ -45,7 +45,7 @@ LIFTED = cython.declare(cython.double, 18014398509481984.0)  # 2**54
 @cython.exceptval(check=False)
 def _exp(x: cython.double) -> cython.double:
     """exp(x) for x <= 709; exactly zero below -708 and for -inf."""
-    y = x if x > SMALLEST else SMALLEST
+    y = x if x > SMALLEST_EXPONENT else SMALLEST_EXPONENT
     shifted = fused(y, LOG2_E, ROUND)
     k = shifted - ROUND
     r = fused(-k, LN2_LOW, fused(-k, LN2_HIGH, y))
@@ -62,7 +62,7 @@ def _exp(x: cython.double) -> cython.double:
     s = fused(s, r, 0.5)
     s = fused(s * r, r, r)
     value = float_of(bits_of(1.0 + s) + (bits_of(shifted) << 52))
-    return value if x > SMALLEST else 0.0
+    return value if x > SMALLEST_EXPONENT else 0.0
 
 
 @cython.cfunc
@@ -121,8 +121,8 @@ def take_logarithms(values, size):
 def exponentials_or_infinite(logs, size, out):
     """out = exp(logs), infinite on overflow."""
     for i in range(size):
-        value = _exp(logs[i] if logs[i] < LARGEST else 0.0)
-        out[i] = value if logs[i] < LARGEST else INFINITY
+        value = _exp(logs[i] if logs[i] < LARGEST_EXPONENT else 0.0)
+        out[i] = value if logs[i] < LARGEST_EXPONENT else INFINITY
 
 
 def logarithms_or_zero(values, size, least, out):

@@ -1,3 +1,5 @@
+# What Python calls of `exact.py`.
+
 from advmdp.core.arrays import FloatArray
 
 def exponentials(values: FloatArray) -> None: ...

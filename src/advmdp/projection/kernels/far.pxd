@@ -1,3 +1,5 @@
+# The C signatures of `far.py`.
+
 from .types cimport Floats, Index, Reals, Sets, Structure, Work
 
 cdef bint ensure_back(const Structure *sk, Work *w) noexcept nogil

@@ -1,3 +1,5 @@
+# The C signatures of `log_rows.py`.
+
 from .types cimport Floats, Index, Reals, Row
 
 cdef struct Shares:

@@ -10,7 +10,7 @@ from cython.cimports.libc.math import INFINITY, exp, fabs, log
 from cython.cimports.libc.stdint import uintptr_t
 
 LEAST = cython.declare(cython.double, -1e300)
-LARGEST = cython.declare(cython.double, 700.0)  # an exponent
+LARGEST_EXPONENT = cython.declare(cython.double, 700.0)
 ALMOST = cython.declare(cython.double, 1.0 + 2.0**-50)  # a factor on a bound that covers rounding
 BLUR = cython.declare(cython.double, 2.0**-47)  # the relative error of ln s
 AT_LOW = cython.declare(cython.double, 0.0)
@@ -74,7 +74,7 @@ def upper_multiplier(log_u, center, size, half):
     for _ in range(size + 1):
         u_a = center_a = 0.0
         for j in range(size):
-            if exp(min(log_a + log_u[j], LARGEST)) > center[j] and log_u[j] > -INFINITY:
+            if exp(min(log_a + log_u[j], LARGEST_EXPONENT)) > center[j] and log_u[j] > -INFINITY:
                 u_a += exp(log_u[j] - top)
                 center_a += center[j]
         next_a = log(half + center_a) - log(u_a) - top
@@ -89,7 +89,7 @@ def excess_below(log_u, center, size, log_b):
     excess = 0.0
     for j in range(size):
         if center[j] > 0.0:
-            excess += max(0.0, center[j] - exp(min(log_b + log_u[j], LARGEST)))
+            excess += max(0.0, center[j] - exp(min(log_b + log_u[j], LARGEST_EXPONENT)))
     return excess
 
 
@@ -149,8 +149,8 @@ def project_ball_log(log_u, center, log_center, size, half, p, breaks):
         return inside_log(log_u, size, p)
     cost = mass_a = mass_b = target_a = target_b = 0.0
     for j in range(size):
-        above = exp(min(log_a + log_u[j], LARGEST))
-        below = exp(min(log_b + log_u[j], LARGEST)) if log_u[j] > -INFINITY else 0.0
+        above = exp(min(log_a + log_u[j], LARGEST_EXPONENT))
+        below = exp(min(log_b + log_u[j], LARGEST_EXPONENT)) if log_u[j] > -INFINITY else 0.0
         limit = UNDER * center[j] if log_center[j] - log_u[j] >= log_b else center[j]
         p[j] = max(above, min(limit, below))
         if p[j] > center[j]:

@@ -1,3 +1,5 @@
+# The C signatures of `memory.py`.
+
 from .types cimport Index, Sets, Structure, Work
 
 cdef class Layout:

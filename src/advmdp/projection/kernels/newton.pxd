@@ -1,3 +1,5 @@
+# The C signatures of `newton.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef struct Forcing:

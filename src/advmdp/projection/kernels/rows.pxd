@@ -1,3 +1,5 @@
+# The C signatures of `rows.py`.
+
 from .types cimport Clip, Floats, Index, Reals, Row, Sets, Split, Structure, Work
 
 cdef double load_row(const Structure *sk, const Work *w, Index pair, Index begin, Index size, Floats u) noexcept nogil

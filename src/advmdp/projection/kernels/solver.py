@@ -33,10 +33,9 @@ from cython.cimports.libc.math import INFINITY, fabs, isfinite
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcpy, memset
 
-LARGEST = 1e8
-"""The largest log weight; beyond it, a float64 cannot distinguish weights that differ by a millionth."""
+from advmdp.projection.status import LARGEST_LOG_WEIGHT
 
-LARGEST_LOG = cython.declare(cython.double, LARGEST)
+LARGEST_LOG = cython.declare(cython.double, LARGEST_LOG_WEIGHT)
 HALVINGS = cython.declare(cython.int, 12)
 PATIENCE = cython.declare(cython.int, 3)  # the number of stalls to accept
 NEGLIGIBLE = cython.declare(cython.double, -27.631021115928547)  # ln 1e-12
@@ -44,11 +43,12 @@ SWEEPS = cython.declare(cython.int, 4)
 NEAR = cython.declare(cython.double, 0.1)  # the largest defect that counts as near balance
 UNHURRIED = cython.declare(cython.int, 8)  # iterations: more than Newton needs for a well-behaved problem
 LEVEL = cython.declare(cython.double, 1e3)  # the largest common offset of the log weights of a layer, or of their beta
-GRAIN = cython.declare(
-    cython.double, 16.0 * 2.0**-52
-)  # times the largest log weight: the resolution that rounding leaves
+GRAIN = cython.declare(cython.double, 16.0 * 2.0**-52)  # the rounding of the largest log weight, relative to it
 MOST_DOUBT = cython.declare(cython.double, 2.0**-40)  # for each layer and unit of log weights
 FEASIBLE = cython.declare(cython.double, 1e-12)  # the largest accepted violation of flow and rows
+CLOSE = cython.declare(
+    cython.double, 1e-9
+)  # the largest accepted sum of q |ln q - log_q|, unless rounding explains more
 
 
 def survey(log_w, size):
@@ -319,9 +319,7 @@ def answer(sk, sets, w, reached, tolerance, magnitude, balanced, far):
     write_answer(sk, sets, w)
     proof = certify(sk, sets, w)
     sure: cython.bint = proof.doubt <= MOST_DOUBT * (1e3 + magnitude) * sk.steps
-    feasible: cython.bint = (
-        proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(tolerance, proof.doubt)
-    )
+    feasible: cython.bint = proof.flow <= FEASIBLE and proof.rows <= FEASIBLE and proof.apart <= max(CLOSE, proof.doubt)
     certified: cython.bint = fabs(proof.gap) <= max(tolerance, proof.doubt) and sure and feasible
     reached.status = SOLVED if balanced and certified else STALLED
     # The bound is lowered by its rounding error. The gap is measured from there, and has a rounding error too.
@@ -361,7 +359,7 @@ def solve_from(
     answer: cython.double[::1],
     tolerance: cython.double,
     limit: cython.Py_ssize_t,
-    largest: cython.double = LARGEST,
+    largest: cython.double = LARGEST_LOG_WEIGHT,
 ):
     """`solve` for callers in Python, from the beta `start`, or from zero for None.
 

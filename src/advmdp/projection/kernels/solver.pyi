@@ -1,3 +1,5 @@
+# What Python calls of `solver.py`.
+
 from advmdp.core.arrays import FloatArray
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace
 

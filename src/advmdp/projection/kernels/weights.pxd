@@ -1,3 +1,5 @@
+# The C signatures of `weights.py`.
+
 from .types cimport Floats, Index, Part, Reals, Sets, Structure, Work
 
 cdef double largest_of(Reals values, Index size) noexcept nogil

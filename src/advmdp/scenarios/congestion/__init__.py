@@ -1,14 +1,14 @@
-"""The congestion game: every demand of a network is a learner, and links get slower as others use them.
+"""The congestion game: each demand of a network is a learner, and links slow down under load.
 
-game.py         the game, and what was played
-delays.py       the delay of a link by its flow
+game.py         the game and its results
+delays.py       the delay of a link as a function of its flow
 matrices.py     demands that change from episode to episode
-tntp.py         road networks in the format of transport research
-making.py       a game from a topology with demands
-routers.py      who chooses the routes: learners, measured delays, references
-assignment.py   the least possible peak, the best routing for the system, and equilibria
-limits.py       what a hop limit excludes
-report.py       the game as one page, with the network to step through (page/)
+tntp.py         reads road networks in TNTP, the format of transport research
+making.py       makes a game from a topology with demands
+routers.py      methods that choose routes: learners, delay-based routing, references
+assignment.py   the least possible peak load, the system optimum, and equilibria
+limits.py       how much delay a hop limit adds
+report.py       an HTML report that shows the network episode by episode (page/)
 """
 
 from advmdp.scenarios.congestion.delays import LinkDelays

@@ -1,25 +1,25 @@
-"""Where the traffic would go: the least possible peak, the best routing for the system, and equilibria.
+"""Reference routings: the least possible peak load, the system optimum, and equilibria.
 
-Over the occupancy measures q of the whole game (:class:`advmdp.scenarios.congestion.game.CongestionGame`), which are a
-polytope, with flows f = f(q), costs of links c_e and a constant for a packet that is lost:
+The occupancy measures q of the whole game (:class:`advmdp.scenarios.congestion.game.CongestionGame`) form a polytope.
+With flows f = f(q) and a constant cost of a lost packet,
 
     least_peak   min over q of max_e f_e / capacity_e                                   a linear program (HiGHS)
     optimum      min over q of  sum_e f_e d_e(f_e) / D  + lost:     gradient d_e + f_e d'_e, the marginal delay
     equilibrium  min over q of  sum_e int_0^{f_e} d_e / D + lost:   gradient d_e, Beckmann's potential
 
-The last two are convex, with d_e the delay without the limit of a full queue, and solved by Frank and Wolfe's method
-with an exact line search and conjugate directions (Mitradjieva and Lindberg 2013): the linearised problem is one
-backward induction, everybody's best response s to the gradient g, and
+The last two are convex, with d_e the delay without its cap.  The Frank-Wolfe method solves them, with an exact line
+search and conjugate directions (Mitradjieva and Lindberg 2013).  Its linearised problem is one backward induction: the
+best response s of all commodities to the gradient g.  The inequality
 
     <q - s, g>  >=  objective(q) - least objective
 
-is a certificate.  For the optimum it is divided by the mean delay of q, so a gap of 1e-3 says that no routing is
-faster by more than a thousandth; for the equilibrium, by <q, g>, so the gap is the share of the delay that could be
-saved if each commodity alone went its best way: 0 in a Wardrop equilibrium.
+is a certificate.  The gap is this certificate divided by the mean delay of q.  For the optimum, a gap of 1e-3 means
+that no routing is faster by more than a thousandth.  For the equilibrium, the gap is the share of the delay that
+commodities could save if each alone took its best routes; it is 0 in a Wardrop equilibrium.
 
-All this is among routes within the hop limit.  ``excluded`` is the share of the costs (delays, or for the optimum
-marginal delays) that shortest routes of any number of hops would save (limits.py).  Where it is above the gap, longer
-routes belong to the answer, and there is a warning: give the game more ``slack``.
+All routes are within the hop limit.  ``excluded`` is the share of the costs (delays, or marginal delays for the
+optimum) that shortest paths of any length would save (limits.py).  If it exceeds the gap, longer routes belong to the
+solution, and a warning says so: give the game more ``slack``.
 """
 
 from collections.abc import Callable
@@ -44,35 +44,110 @@ with optional:
 
 MOST = 100_000
 LITTLE = 1e-6
-"""Less than this share of the delay is not worth a warning."""
+"""A smaller share of the delay is not worth a warning."""
 MOST_OF_LAST = 0.99
-"""So much of the last target may be kept at most: some of the best response must always be new."""
+"""The largest weight of the last target, so that each target contains some of the new best response."""
 
 
 class AssignmentError(AdvMDPError):
-    """A routing that could not be certified to the gap that was asked for."""
+    """A routing could not be certified to the requested gap.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.assignment import AssignmentError, assignment
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> try:
+    ...     assignment(congestion_game(ring), "optimum", gap=1e-9, most=1)
+    ... except AssignmentError:
+    ...     print("not certified")
+    not certified
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A routing of everybody, and how exact it is."""
+    """A routing of all commodities, and its precision.
+
+    Attributes
+    ----------
+    q
+        Its occupancy measure.
+    policy
+        Its policy, for :class:`advmdp.scenarios.congestion.routers.Fixed`.
+    delay
+        The mean delay of all packets; a lost packet counts as the game's scale.
+    gap
+        The certified relative gap.
+    iterations
+        The number of iterations.
+    excluded
+        The share of the costs that routes beyond the hop limit would save; 0 if the limit does not matter.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.assignment import assignment
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> assignment(congestion_game(ring), "optimum").excluded
+    0.0
+    """
 
     q: FloatArray
     policy: FloatArray
     delay: float
-    """The mean of all packets, a lost one counting as the game's scale."""
     gap: float
     iterations: int
     excluded: float
-    """The share of the costs that routes beyond the hop limit would save; 0 where the limit does not matter."""
 
 
 def assignment(
     game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap: float = 1e-4, most: int = MOST
 ) -> Assignment:
-    """Compute the best routing for the system, or an equilibrium, certified to the relative ``gap``.
+    """Compute the system optimum or an equilibrium.
 
-    Warns where the hop limit excludes routes that belong to it.
+    Parameters
+    ----------
+    game
+        The game.
+    kind
+        "optimum" for the least mean delay, "equilibrium" for routes from which no commodity gains by deviating.
+    gap
+        The relative gap to certify.
+    most
+        The largest number of iterations.
+
+    Returns
+    -------
+    Assignment
+        The routing and its certified gap.
+
+    Raises
+    ------
+    InputError
+        If a parameter is invalid.
+    scenarios.congestion.assignment.AssignmentError
+        If the gap is not reached.
+
+    Warns
+    -----
+    AdvMDPWarning
+        If the hop limit excludes routes that belong to the solution.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.assignment import assignment
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> bool(assignment(game, "optimum").delay <= assignment(game, "equilibrium").delay * 1.0001)
+    True
     """
     if kind not in ("optimum", "equilibrium"):
         raise InputError("kind", f"{kind!r}", "'optimum' or 'equilibrium'")
@@ -93,21 +168,21 @@ def assignment(
         best = occupancy(game.mdp, response)
         target = best if target is None else _conjugate(game, slope, flow, q, best, target)
         step = _step(game, slope, flow, target - q)
-        if step == 0.0:  # not a way down after all
+        if step == 0.0:  # the conjugate direction does not descend
             target = best
             step = _step(game, slope, flow, target - q)
-            if step == 0.0:  # rounding is all that is left
+            if step == 0.0:  # only rounding errors are left
                 break
         q = q + step * (target - q)
-    raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {done + 1:,} iterations, not {asked:.2e}")
+    raise AssignmentError(f"{kind}: a gap of {reached:.2e} after {done + 1:,} iterations; expected {asked:.2e}")
 
 
 def _excluded(game: CongestionGame, kind: str, costs: FloatArray, asked: float) -> float:
-    """What the hop limit costs at these costs of links, of which it is warned where it is more than the gap."""
+    """The share of these link costs that the hop limit adds; warn if it exceeds the gap."""
     found = excluded_share(game, costs)
     if found > max(asked, LITTLE):
         warn_caller(
-            f"the hop limit excludes routes of the {kind}: on longer ones {found:.2%} of the delay could be saved; "
+            f"the hop limit excludes routes of the {kind}: longer routes would save {found:.2%} of the delay; "
             "give the game more slack"
         )
     return found
@@ -119,9 +194,9 @@ Slope = Callable[[FloatArray], FloatArray]
 def _conjugate(
     game: CongestionGame, slope: Slope, flow: FloatArray, q: FloatArray, best: FloatArray, target: FloatArray
 ) -> FloatArray:
-    """A mixture of the best response and the last target, such that the way there is conjugate to the last one.
+    """Mix the best response and the last target so that the new direction is conjugate to the last one.
 
-    Straight to the best response, ways zigzag.  Any mixture is an occupancy measure, so the curvature may be rough.
+    Plain best responses would zigzag.  Any mixture is an occupancy measure, so a rough curvature suffices.
     """
     little = 1e-6 * game.delays.capacity
     curvature = (slope(flow + little) - slope(flow)) / little
@@ -133,7 +208,7 @@ def _conjugate(
 
 
 def _step(game: CongestionGame, slope: Slope, flow: FloatArray, way: FloatArray) -> float:
-    """The point in [0, 1] along ``way`` where the objective is least: there its derivative, which ascends, is 0."""
+    """The step in [0, 1] along ``way`` that minimises the objective: the zero of its increasing derivative."""
     moved = game.flow(way) / game.demand
     lost = game.scale * float(way[game.link == LOST].sum())
 
@@ -146,11 +221,11 @@ def _step(game: CongestionGame, slope: Slope, flow: FloatArray, way: FloatArray)
 
 
 def least_peak(game: CongestionGame) -> float:
-    """The least peak utilisation that any routing has, with the game's capacities."""
+    """The least peak utilisation of any routing, with the game's capacities."""
     sk = game.mdp.skeleton
     pair = sk.over_transitions(np.arange(sk.num_pairs))
     chance = game.mdp.transition
-    # What leaves a state, minus what enters it, is 1 at the start and 0 elsewhere; nothing leaves the end.
+    # Flow conservation: outflow minus inflow is 1 at the start and 0 elsewhere; the end has no outflow.
     leave = sparse.csr_array(
         (np.ones(sk.num_pairs), (sk.state_of_pair, np.arange(sk.num_pairs))), (sk.num_states, sk.num_pairs)
     )
@@ -160,7 +235,7 @@ def least_peak(game: CongestionGame) -> float:
     begin[0] = 1.0
     on = game.link >= 0
     rows = game.link[on]
-    # The solver drops what is below 1e-9 and refuses what is above 1e15, so the units of demands are not its business.
+    # The solver drops coefficients below 1e-9 and refuses those above 1e15, so normalise the units of demands.
     weight = chance[on] / game.delays.capacity[rows]
     unit = float(weight.max())
     used = sparse.csr_array((weight / unit, (rows, pair[on])), (len(game.topology.links), sk.num_pairs))

@@ -1,18 +1,18 @@
-"""The delay of a link by its flow: a queue (M/M/1), a road (BPR), or a function of the user's own.
+"""The delay of a link as a function of its flow: a queue (M/M/1), a road (BPR), or the user's own function.
 
-Every kind is an increasing convex function d_e of the flow f_e over the capacity c_e, u = f / c:
+Each delay is an increasing convex function d_e of the flow f_e, with u = f / c and capacity c:
 
-    mm1        d = free + service * u / (1 - u)         up to the knee, u = 0.9; from there on its tangent
-    bpr        d = free * (1 + b * u^power) + fixed     Bureau of Public Roads; fixed is a toll or a price of distance
+    mm1        d = free + service * u / (1 - u)         up to the knee at u = 0.9, and its tangent beyond
+    bpr        d = free * (1 + b * u^power) + fixed     Bureau of Public Roads; fixed is a toll or a cost of distance
     function   d = function(flow, capacity)             both arrays over links, in the order of the topology's links
 
-What equilibria and optima need of it (:mod:`advmdp.scenarios.congestion.assignment`):
+:mod:`advmdp.scenarios.congestion.assignment` needs
 
-    equilibrium    d itself, the gradient of Beckmann's potential  sum_e int_0^{f_e} d_e
-    optimum        d + f d',  the gradient of  sum_e f_e d_e
+    for equilibria   d, the gradient of Beckmann's potential  sum_e int_0^{f_e} d_e
+    for optima       d + f d',  the gradient of  sum_e f_e d_e
 
-A delay is measured up to ``free + buffer``, which is a queue that is full, or a road that nobody enters any more; what
-``assignment`` computes knows no such limit.  ``scale``, the most that a link can take, makes losses of delays.
+Measured delays are capped at ``free + buffer``: a queue is full, or nobody enters a road any more.  ``assignment``
+ignores this cap.  ``scale``, the largest possible delay of a link, converts delays to losses.
 """
 
 from abc import ABC, abstractmethod
@@ -27,60 +27,157 @@ from advmdp.core.errors import InputError
 
 KNEE = 0.9
 CROWDED = 10.0
-"""The limit of a road or function, in times the longest free delay, unless ``buffer`` is given."""
+"""The default ``buffer`` of a road or a function, as a multiple of the longest free delay."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 SAMPLES = 65
-"""Flows at which a function of the user's own is checked."""
+"""The number of flows at which a user's function is checked."""
 
 Function = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class LinkDelays(ABC):
-    """The delay of each link by its flow; all arrays are over links."""
+    """The delay of each link as a function of its flow.
+
+    All arrays are over links. To define delays of your own, pass a function to
+    :func:`scenarios.congestion.congestion_game`, or subclass this to control their derivative and capacities too.
+
+    Attributes
+    ----------
+    capacity
+        The capacity of each link.
+    buffer
+        The most that a queue adds to the delay of an empty link.
+    unit
+        The unit of delays, such as "ms".
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> pair = nx.DiGraph([("a", "b"), ("b", "a")], demands={"a": {"b": 5.0}})
+    >>> delays = congestion_game(pair, load=0.5).delays
+    >>> delays.convex(delays.capacity / 2).round(3).tolist()
+    [1.005, 1.005]
+    """
 
     capacity: FloatArray
     buffer: float
-    """The most that a link takes beyond its free delay."""
     unit: str
-    """Of delays: ms, min."""
 
     @property
     @abstractmethod
     def free(self) -> FloatArray:
-        """The delay of an empty link."""
+        """The delay of each link if it is empty."""
 
     @abstractmethod
     def convex(self, flow: FloatArray) -> FloatArray:
-        """The delay, as if it had no limit."""
+        """Compute delays without the cap.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        FloatArray
+            The delay of each link: increasing and convex in its flow.
+        """
 
     @abstractmethod
     def slope(self, flow: FloatArray) -> FloatArray:
-        """Its derivative by the flow."""
+        """Compute the derivative of :meth:`convex`.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        FloatArray
+            The derivative by the flow.
+        """
 
     @abstractmethod
     def with_capacity(self, capacity: FloatArray) -> "LinkDelays":
-        """The same delays with other capacities."""
+        """Make the same delays with other capacities.
+
+        Parameters
+        ----------
+        capacity
+            The new capacities.
+
+        Returns
+        -------
+        LinkDelays
+            A copy.
+        """
 
     @property
     def scale(self) -> float:
-        """The most that a link can take, and what a lost packet costs."""
+        """The largest possible delay of a link, and the cost of a lost packet."""
         return self.buffer + float(self.free.max())
 
     def measured(self, flow: FloatArray) -> FloatArray:
-        """The delay up to its limit."""
+        """Compute delays with the cap: what routers measure.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        FloatArray
+            The delay of each link, at most ``free + buffer``.
+        """
         return np.minimum(self.convex(flow), self.free + self.buffer)
 
     def full(self, flow: FloatArray) -> float:
-        """The share of links at their limit."""
+        """Compute the share of links whose delay is capped.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
         return float((self.convex(flow) > self.free + self.buffer).mean())
 
     def marginal(self, flow: FloatArray) -> FloatArray:
-        """The derivative of flow * delay: what one more packet takes, and makes all others on the link wait."""
+        """Compute the derivative of flow * delay: the delay that one more packet has and causes.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        FloatArray
+            The marginal delay of each link.
+        """
         return self.convex(flow) + flow * self.slope(flow)
 
     def potential(self, flow: FloatArray) -> float:
-        """Beckmann's potential, the sum of the integrals from 0 to the flow: by quadrature, exact for polynomials."""
+        """Compute Beckmann's potential: the sum over links of the integral of the delay from 0 to the flow.
+
+        Parameters
+        ----------
+        flow
+            The flow of each link.
+
+        Returns
+        -------
+        float
+            The potential, by quadrature; exact for polynomials.
+        """
         half = 0.5 * flow
         found = sum(
             weight * (half * self.convex(half * (1.0 + node))).sum()
@@ -91,7 +188,7 @@ class LinkDelays(ABC):
 
 @dataclass(frozen=True, eq=False)
 class QueueDelays(LinkDelays):
-    """Propagation and an M/M/1 queue with its tangent from the knee on."""
+    """Propagation and an M/M/1 queue, continued by its tangent beyond the knee."""
 
     propagation: FloatArray
     service: float
@@ -117,7 +214,7 @@ class QueueDelays(LinkDelays):
 
 @dataclass(frozen=True, eq=False)
 class RoadDelays(LinkDelays):
-    """Free-flow times that grow with a power of the load: BPR."""
+    """BPR: free-flow times that grow with a power of the load."""
 
     time: FloatArray
     b: FloatArray
@@ -144,7 +241,7 @@ class RoadDelays(LinkDelays):
 
 @dataclass(frozen=True, eq=False)
 class OwnDelays(LinkDelays):
-    """A function of the user's own, and its derivative: by differences, unless it is given."""
+    """A user's function, and its derivative: by finite differences unless it is given."""
 
     function: Function
     derivative: Function | None
@@ -177,19 +274,19 @@ def road_delays(
     buffer: float | None,
     unit: str = "min",
 ) -> RoadDelays:
-    """BPR, with the limit that holds unless one is given."""
+    """Make BPR delays with the given or the default buffer."""
     made = RoadDelays(capacity, 1.0, unit, time, b, power, fixed)
     return RoadDelays(capacity, buffer or crowded(made), unit, *(frozen(one) for one in (time, b, power, fixed)))
 
 
 def crowded(delays: LinkDelays) -> float:
-    """The limit where none is given: ten times the longest free delay, or where all are 0 the longest at capacity."""
+    """The default buffer: ten times the longest free delay or, if all are 0, the longest delay at capacity."""
     longest = float(delays.free.max()) or float(delays.convex(delays.capacity).max())
     return CROWDED * (longest or 1.0)
 
 
 def check_function(delays: LinkDelays, most: float, links: Callable[[int], str]) -> None:
-    """Refuse what is no increasing convex function of flows from 0 to ``most``; ``links`` names a link."""
+    """Check that delays are increasing and convex for flows from 0 to ``most``; ``links`` names a link."""
     flows = np.linspace(0.0, most, SAMPLES)
     count = len(delays.capacity)
     rows = []
@@ -201,7 +298,7 @@ def check_function(delays: LinkDelays, most: float, links: Callable[[int], str])
     values = np.array(rows)
     size = np.maximum(np.abs(values).max(axis=0), 1e-300)
     rules: dict[str, Callable[[], NDArray[np.bool_]]] = {
-        "finite numbers of 0 or more": lambda: ~(np.isfinite(values) & (values >= 0.0)),
+        "finite numbers, 0 or more": lambda: ~(np.isfinite(values) & (values >= 0.0)),
         "delays that do not fall with the flow": lambda: np.diff(values, axis=0) < -1e-9 * size,
         "delays that are convex in the flow": lambda: np.diff(values, 2, axis=0) < -1e-9 * size,
     }

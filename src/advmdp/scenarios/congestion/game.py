@@ -1,44 +1,43 @@
-"""Routing that does not flap: every pair of nodes with a demand is a learner, and links get slower as others use them.
+"""The congestion game and its results: each demand of a network is a learner, and links slow down under load.
 
-A topology with demands (``network/topology.py``) has a commodity i for each demand D_i from a node to another.  Each
-routes in a loop-free MDP of its own, that of ``network/routing.py`` with no losses on links, deflections that no
-learner is told, and a hop limit of ``slack`` more than the fewest hops.  In an episode every commodity plays
-its policy, and with q_i its occupancy measure under the true dynamics
+Each demand D_i of a topology (``network/topology.py``), from one node to another, is a commodity i.  It routes in its
+own loop-free MDP, which ``network/routing.py`` makes without losses on links.  Learners do not know the deflections.
+The hop limit is ``slack`` more than the fewest hops.  In an episode each commodity plays its policy.  With q_i its
+occupancy measure under the true dynamics,
 
-    f_e = sum_i D_i * (how often q_i goes over e)       u_e = f_e / c_e
-    d_e = d_e(f_e)                                      increasing and convex: delays.py has the kinds
+    f_e = sum_i D_i * (expected uses of e under q_i)    u_e = f_e / c_e
+    d_e = d_e(f_e)                                      increasing and convex; see delays.py
 
-A learner's loss for a transition over e is d_e / scale, with scale the most that a link can take;
-so a loss of the episode, times scale, is a delay.  A packet that runs out of hops is lost and costs
-``scale`` once, about what waiting for a retransmission takes; where links go both ways and slack is 2, one deflection
-from a shortest way does not lose it, one from a detour can.  After the episode every learner gets the whole loss
-vector (every link's delay is measured) and its own packet's path.  The others' choices made that loss: it is
-adversarial not by assumption, but because there are others.
+The loss of a transition over e is d_e / scale, with scale the largest possible delay of a link.  A loss of the episode
+times scale is therefore a delay.  A packet that runs out of hops is lost and costs ``scale`` once, roughly the time of
+a retransmission.  If links go both ways and slack is 2, a deflection from a shortest path cannot lose a packet; one
+from a detour can.  After the episode each learner sees the whole loss vector, since the delay of every link is
+measured, and the path of its own packet.  The losses are adversarial because other learners cause them.
 
-Capacities are those of the graph, or equal where it has none (topohub has none), times the one factor for all with
-which the best routing there is has a peak utilisation of ``load``: min max_e u_e, a linear program.
+Capacities are those of the graph, or equal if it has none (as in topohub).  One common factor scales them so that the
+best possible routing has a peak utilisation of ``load``; min max_e u_e is a linear program.
 
-The commodities side by side are one MDP again: its first step is drawn, commodity i with probability D_i / D, and its
-occupancy measure q is that of a packet drawn from all.  So the flow of everybody is one pass over it, everybody's best
-response one backward induction, and the best routing for the system, or an equilibrium, one convex program
+All commodities together form one MDP.  Its first step draws commodity i with probability D_i / D, so its occupancy
+measure q is that of a random packet.  The total flow is then one pass over q, the best responses of all commodities are
+one backward induction, and an optimum or an equilibrium is one convex program
 (:mod:`advmdp.scenarios.congestion.assignment`).
 
-Demands may change: with ``matrices`` D_{t,i}, commodity i has D_{t,i} to send in episode t, and they begin again when
-they are over.  The MDP of the whole has their means; what is measured in an episode counts that episode's demands.
+Demands may change: with ``matrices`` D_{t,i}, commodity i sends D_{t,i} in episode t, and the matrices repeat when they
+end.  The MDP of the whole has their means.  Measurements of an episode use its own demands.
 
-Measured in every episode, exactly, from q:
+Each episode measures, exactly, from q:
 
-    delay    the mean of all packets, a lost one counting as ``scale``
+    delay    the mean over all packets; a lost packet counts as ``scale``
     peak     max_e u_e
-    changed  sum_i D_i / D * max_k 1/2 |q_{i,t} - q_{i,t-1}|_1 over layer k: for routes without chance the share of the
-             traffic that goes another way than in the episode before
-    gap      the share of the delay that would be saved if each commodity alone went its best way at these delays: 0 in
-             a Wardrop equilibrium and only there.  ``average_gap`` is that of the flow averaged over all episodes.
-    full     the share of links at their limit, whose queue is full
+    changed  sum_i D_i / D * max_k 1/2 |q_{i,t} - q_{i,t-1}|_1 over layers k; for deterministic routes, the share of the
+             traffic that takes another route than in the previous episode
+    gap      the share of the delay that commodities would save if each alone took its best routes at these delays; 0
+             exactly in a Wardrop equilibrium.  ``average_gap`` is the gap of the flow averaged over all episodes.
+    full     the share of links whose queue is full
     demand   the sum of all demands
 
-and ``p99``, the 99th percentile of the delays of packets, one of each commodity in each episode of the second half,
-drawn along its policy and weighted by demand: an estimate, with the same random numbers for every method.
+``p99`` is the 99th percentile of packet delays.  It is an estimate from one packet of each commodity in each episode of
+the second half, weighted by demand; all methods use the same random numbers.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,50 +63,104 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Commodity:
-    """A demand, and how its packets move."""
+    """A demand and the MDP of its packets.
+
+    Attributes
+    ----------
+    source
+        The node where its packets start.
+    destination
+        The node where they end.
+    demand
+        The amount to send in an episode; the mean if demands change.
+    mdp
+        The MDP of its packets.
+    link
+        For each transition the link, -2 if it loses the packet, or -1 if the packet waits.
+    pairs
+        The indices of its pairs in the MDP of the whole game.
+    transitions
+        The indices of its transitions in the MDP of the whole game.
+    kinds
+        A label for each transition that says which links are alike, for learners that pool.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> congestion_game(ring).commodities[0].name
+    'a -> c'
+    """
 
     source: str
     destination: str
     demand: float
     mdp: MDP
     link: Ints
-    """(num_transitions,): the link, LOST, or -1 where the packet waits."""
     pairs: Ints
     transitions: Ints
-    """Where its pairs and transitions are in the MDP of the whole game."""
     kinds: tuple[int, ...] | None = None
-    """Which links are alike, a label for each transition as learners take it."""
 
     @property
     def name(self) -> str:
+        """Its ends, for tables."""
         return f"{self.source} -> {self.destination}"
 
 
 @dataclass(frozen=True, eq=False)
 class CongestionGame:
-    """The game; :func:`congestion_game` makes one."""
+    """A congestion game; :func:`scenarios.congestion.congestion_game` makes one.
+
+    Attributes
+    ----------
+    topology
+        The network.
+    commodities
+        The demands; each is a learner.
+    mdp
+        One MDP with all commodities; "the whole game" below.
+    link
+        For each transition of the whole game the link, -2 if it loses the packet, or -1 otherwise.
+    delays
+        The delays of links.
+    load
+        The peak utilisation of the best routing, if capacities were scaled to it.
+    matrices
+        Demands that change, (episodes, commodities), or None.
+    zones
+        Nodes that no route passes through.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import DelayRouting
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}, "b": {"d": 2.0}}
+    >>> game = congestion_game(ring)
+    >>> game.play({"last delay": DelayRouting(game)}, episodes=10).episodes
+    10
+    """
 
     topology: Topology
     commodities: tuple[Commodity, ...]
     mdp: MDP
-    """All commodities side by side."""
     link: Ints
-    """(num_transitions,) of the whole: the link, LOST, or -1."""
     delays: LinkDelays
     load: float | None = None
-    """The peak utilisation of the best routing, where capacities were chosen so."""
     matrices: FloatArray | None = None
-    """(periods, commodities): demands that change; their means are those of the commodities."""
     zones: frozenset[int] = frozenset()
-    """The nodes that no route passes through."""
 
     @cached_property
     def demand(self) -> float:
+        """The sum of all demands."""
         return float(sum(one.demand for one in self.commodities))
 
     @property
     def unit(self) -> str:
-        """Of delays."""
+        """The unit of delays."""
         return self.delays.unit
 
     @cached_property
@@ -115,16 +168,49 @@ class CongestionGame:
         return np.array([one.demand for one in self.commodities])
 
     def demands(self, t: int) -> FloatArray:
-        """(commodities,): what each has to send in episode t."""
+        """Return the demands of an episode.
+
+        Parameters
+        ----------
+        t
+            The episode, from 0.
+
+        Returns
+        -------
+        FloatArray
+            The demand of each commodity.
+        """
         return self._demands if self.matrices is None else self.matrices[t % len(self.matrices)]
 
     def ratios(self, t: int) -> FloatArray:
-        """Over the transitions of the whole, the demand of episode t over the mean; 1 where nobody moves."""
+        """Compute the demands of an episode relative to their means.
+
+        Parameters
+        ----------
+        t
+            The episode, from 0.
+
+        Returns
+        -------
+        FloatArray
+            The ratio for each transition of the whole game; 1 for transitions of no commodity.
+        """
         over = np.append(self.demands(t) / self._demands, 1.0)
         return over[self._parts // self.mdp.skeleton.num_steps]
 
     def at(self, t: int) -> "CongestionGame":
-        """The game with the demands of episode t for ever."""
+        """Make the game with the demands of one episode, without changes.
+
+        Parameters
+        ----------
+        t
+            The episode, from 0.
+
+        Returns
+        -------
+        CongestionGame
+            The game.
+        """
         if self.matrices is None:
             return self
         demands = self.demands(t)
@@ -135,7 +221,7 @@ class CongestionGame:
 
     @cached_property
     def _parts(self) -> Ints:
-        """For each transition of the whole a number of its commodity and layer; the last for none."""
+        """Number the commodity and layer of each transition; the last number is for no commodity."""
         layers = self.mdp.skeleton.num_steps
         part = np.full(len(self.link), len(self.commodities) * layers)
         for i, one in enumerate(self.commodities):
@@ -145,31 +231,89 @@ class CongestionGame:
         return part
 
     def flow(self, q: FloatArray) -> FloatArray:
-        """(links,): the flow of everybody, in the units of the demands."""
+        """Compute the total flow of all commodities.
+
+        Parameters
+        ----------
+        q
+            An occupancy measure of the whole game.
+
+        Returns
+        -------
+        FloatArray
+            The flow on each link, in units of demand.
+        """
         return self.demand * by_link(self.link, len(self.topology.links), q)
 
     def cost(self, delay: FloatArray) -> FloatArray:
-        """Over the transitions of the whole, where links take so long."""
+        """Compute the cost of transitions.
+
+        Parameters
+        ----------
+        delay
+            The delay of each link.
+
+        Returns
+        -------
+        FloatArray
+            The delay of each transition of the whole game; ``scale`` if it loses the packet.
+        """
         return np.where(self.link >= 0, delay[np.maximum(self.link, 0)], np.where(self.link == LOST, self.scale, 0.0))
 
     @property
     def scale(self) -> float:
+        """The largest possible delay of a link, and the cost of a lost packet."""
         return self.delays.scale
 
     def changed(self, q: FloatArray, before: FloatArray, t: int = 0) -> float:
-        """The share of the traffic that goes another way, with the demands of episode t."""
+        """Compute the share of the traffic that takes another route.
+
+        Parameters
+        ----------
+        q, before
+            The occupancy measures of this episode and of the previous one.
+        t
+            The episode whose demands count.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
         count, demands = len(self.commodities), self.demands(t)
         apart = np.bincount(self._parts, np.abs(q - before), count * self.mdp.skeleton.num_steps + 1)
         most = apart[:-1].reshape(count, -1).max(axis=1)
         return float(0.5 * (most * (demands / self._demands)).sum() * self.demand / demands.sum())
 
     def gap(self, q: FloatArray) -> float:
-        """The share of the delay that each alone could save at the delays of this flow."""
+        """Compute the distance from an equilibrium.
+
+        Parameters
+        ----------
+        q
+            An occupancy measure of the whole game.
+
+        Returns
+        -------
+        float
+            The share of the delay that commodities would save if each alone took its best routes.
+        """
         cost = self.cost(self.delays.measured(self.flow(q)))
         return max(0.0, 1.0 - best_response(self.mdp, cost)[1] / total(q, cost))
 
     def whole_policy(self, policies: list[FloatArray]) -> FloatArray:
-        """Everybody's policies as one of the whole."""
+        """Combine the policies of all commodities.
+
+        Parameters
+        ----------
+        policies
+            A policy for each commodity.
+
+        Returns
+        -------
+        FloatArray
+            A policy of the whole game.
+        """
         policy = np.ones(self.mdp.skeleton.num_pairs)
         for one, pi in zip(self.commodities, policies, strict=True):
             policy[one.pairs] = pi
@@ -182,7 +326,29 @@ class CongestionGame:
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
     ) -> "Course":
-        """Every router in a game of its own; ``progress`` is told how much of 1 is done."""
+        """Play the game once with each router.
+
+        Parameters
+        ----------
+        routers
+            Methods that choose the routes, by name.
+        episodes
+            The number of episodes, 2 or more.
+        seed
+            The seed of the packets' paths.
+        progress
+            A function that is called with the completed share, from 0 to 1.
+
+        Returns
+        -------
+        Course
+            The results.
+
+        Raises
+        ------
+        InputError
+            If there are no routers, or too few episodes.
+        """
         count = whole("episodes", episodes, 2)
         if not routers:
             raise InputError("routers", "none", "at least one, by its name")
@@ -202,21 +368,34 @@ class CongestionGame:
 
 
 class Router(Protocol):
-    """Everybody's routes: a policy of the whole, moved on after each episode."""
+    """A method that chooses the routes of all commodities. Write a class like this to add your own.
+
+    Attributes
+    ----------
+    certificate
+        The certified gap of a reference that knows all demands; None for a method.
+    """
 
     certificate: float | None
-    """For a reference that knows everybody's demands, how exactly it was computed; none for a method."""
 
     @property
     def policy(self) -> FloatArray:
-        """Over the pairs of the whole."""
+        """The policy to play next, over the pairs of the whole game."""
 
     def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
-        """``loss`` is over the transitions of the whole, in [0, 1]; ``paths`` are of each commodity's own MDP."""
+        """Learn from an episode.
+
+        Parameters
+        ----------
+        loss
+            The losses in [0, 1], over the transitions of the whole game.
+        paths
+            The path of one packet of each commodity, in its own MDP.
+        """
 
 
 def total(q: FloatArray, cost: FloatArray) -> float:
-    """<q, cost>, without BLAS: its threads wait for each other, and the bytes should not depend on their number."""
+    """<q, cost> without BLAS, whose threads are slow here and whose result depends on their number."""
     return float((q * cost).sum())
 
 
@@ -262,7 +441,7 @@ class _Play:
         }
 
     def _least(self, cost: FloatArray, t: int) -> float:
-        """What a packet would take on average if each commodity alone went its best way."""
+        """The mean delay if each commodity alone took its best routes."""
         game = self.game
         response, least = best_response(game.mdp, cost)
         if game.matrices is None:
@@ -277,7 +456,7 @@ class _Play:
         return one.mdp.sample_from(policy[one.pairs], drawn)
 
     def percentile(self, share: float) -> float:
-        """The least delay that so much of the traffic in the second half did not exceed."""
+        """The percentile of packet delays in the second half, weighted by demand."""
         values = np.concatenate(self.packets)
         weights = np.concatenate(self.weights)
         order = np.argsort(values, kind="stable")
@@ -287,24 +466,56 @@ class _Play:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What happened, episode by episode and method by method."""
+    """The results of :meth:`scenarios.congestion.CongestionGame.play`.
+
+    Attributes
+    ----------
+    game
+        The game.
+    frame
+        A row for each method and episode: delay, peak, changed, gap, average_gap, full, demand.
+    use
+        The utilisation of each link, (episodes, links), by method.
+    p99
+        The 99th percentile of packet delays, by method.
+    references
+        The certified gaps of the references, by name.
+    seed
+        The seed of the packets' paths.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import shortest_by_hops
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"b": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> game.play({"fewest hops": shortest_by_hops(game)}, episodes=4).table()["changed"].to_list()
+    [0.0]
+    """
 
     game: CongestionGame
     frame: pl.DataFrame
-    """A row for each method and episode: delay, peak, changed, gap, average_gap, full, demand."""
     use: dict[str, FloatArray]
-    """By method (episodes, links): the utilisation of each link."""
     p99: dict[str, float]
     references: dict[str, float]
-    """Those that are no methods but what could be known by knowing all, and their certified gaps."""
     seed: int
 
     @property
     def episodes(self) -> int:
+        """The number of episodes."""
         return int(self.frame["episode"].max())  # type: ignore[arg-type]
 
     def table(self) -> pl.DataFrame:
-        """A row for each method: means over the second half, over all episodes where it says ``all``."""
+        """Summarise each method.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each method, with means over the second half of the episodes, except that ``delay_all`` and
+            ``full`` are means over all episodes and ``average_gap`` is the last value.
+        """
         late = pl.col("episode") > self.episodes // 2
         return self.frame.group_by("method", maintain_order=True).agg(
             delay=pl.col("delay").filter(late).mean(),

@@ -1,11 +1,11 @@
-"""What a hop limit excludes: shortest routes with the limit and without, by Bellman and Ford's method.
+"""How much delay a hop limit adds: compares shortest paths with and without it, by the Bellman-Ford method.
 
-For a destination w and costs d of links, over ways of at most h hops that pass through no zone,
+For a destination w and link costs d, over paths of at most h hops that pass through no zone,
 
     V_{w,h}(v) = min over links v -> u of  d + V_{w,h-1}(u),      V_{w,0}(w) = 0,  V_{w,0}(v) = infinity for others.
 
-A commodity with a hop limit of H takes V_{w,H}, and without a limit V_{w,n-1}, n the number of nodes.  Deflections are
-left out: packets that they make run out of hops are part of the game, whatever the routes.
+The cost of a commodity is V_{w,H} with a hop limit of H, and V_{w,n-1} without one, with n the number of nodes.
+Deflections are ignored: they make packets run out of hops on any route.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from advmdp.scenarios.congestion.game import CongestionGame
 
 
 def excluded_share(game: CongestionGame, delay: FloatArray) -> float:
-    """The share of the delay that the shortest routes of any number of hops save, against those within the limits."""
+    """The share of the delay that shortest paths would save without the hop limits."""
     net, nodes = game.topology, len(game.topology.nodes)
     ends = sorted({net.node(one.destination) for one in game.commodities})
     place = {w: k for k, w in enumerate(ends)}

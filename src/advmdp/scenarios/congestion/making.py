@@ -1,4 +1,4 @@
-"""Making a congestion game: a topology with demands, and capacities fitted to a load."""
+"""Makes a congestion game from a topology with demands, with capacities fitted to a load."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -29,7 +29,7 @@ from advmdp.scenarios.network.routing import KM_PER_MS, link_kinds, network
 from advmdp.scenarios.network.topology import Topology, topology_from
 
 BUFFER = 250.0
-"""Milliseconds that a queue holds, unless it is said."""
+"""The default limit of a queue, in milliseconds."""
 B, POWER = 0.15, 4.0
 """The usual parameters of BPR."""
 Ints = NDArray[np.int64]
@@ -50,48 +50,52 @@ def congestion_game(
     demands: Any = None,
     zones: Collection[str] = (),
 ) -> CongestionGame:
-    """Make the game on a topology with demands.
+    """Make a congestion game on a topology with demands.
 
     Parameters
     ----------
     topology
         A name in topohub, a networkx graph or a Topology.
     load
-        The peak utilisation of the best routing there is: capacities are multiplied by what makes it so. None takes
-        the capacities of the graph as they are. Where demands change it is about their means.
+        The peak utilisation of the best possible routing; one factor scales all capacities to reach it, for the mean
+        demands if demands change. None keeps the capacities of the graph.
     slack
-        The hops that a packet may take beyond the fewest.
+        The number of hops that a packet may take beyond the fewest.
     pairs
-        Keep the largest so many demands.
+        Keep only this many demands, the largest ones.
     deflection, world
-        How often links deflect, and the seed of how often each does.
-    service, buffer
-        Of "mm1" the time of service; the most that a link takes beyond its free delay, 250 ms for "mm1" and else ten
-        times the longest free delay, unless it is given.
+        The mean probability that a link deflects a packet, and the seed from which each link's probability is drawn.
+    service
+        The service time of an "mm1" queue, in ms.
+    buffer
+        The most that a queue adds to the delay of an empty link. The default is 250 ms for "mm1", and ten times the
+        longest free delay otherwise.
     delays
-        "mm1": propagation and a queue. "bpr": propagation as free-flow time, with b = 0.15 and power 4. A function of
-        (flow, capacity), arrays over ``topology.links``, that increases and is convex in the flow. Or a
-        :class:`LinkDelays`.
+        "mm1": propagation and a queue. "bpr": propagation as free-flow time, with b = 0.15 and power 4. Or a function
+        of (flow, capacity), both arrays over ``topology.links``, that is increasing and convex in the flow. Or a
+        :class:`scenarios.congestion.LinkDelays`.
     derivative
-        Of a function, by the flow; taken by differences unless it is given. Only the optimum needs it.
+        The derivative of such a function by the flow. The default is finite differences. Only the optimum needs it.
     demands
-        Demands that change from episode to episode, in place of the topology's: tables {node: {node: amount}}, one for
-        each episode, or an array (episodes, nodes, nodes). They begin again when they are over.
+        Demands that change from episode to episode and replace the topology's: a table {node: {node: amount}} for each
+        episode, or an array (episodes, nodes, nodes). They repeat when they end.
     zones
         Nodes that no route passes through.
 
     Returns
     -------
     CongestionGame
+        The game.
 
     Raises
     ------
     InputError
-        If something is wrong with the topology, its demands or a parameter.
+        If the topology, its demands or a parameter is invalid.
 
     Examples
     --------
     >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
     >>> ring = nx.cycle_graph(["north", "east", "south", "west"])
     >>> ring.graph["demands"] = {"north": {"south": 5.0}}
     >>> game = congestion_game(ring, delays=lambda flow, capacity: 1.0 + (flow / capacity) ** 2)
@@ -102,7 +106,7 @@ def congestion_game(
     if load is not None and (not is_number(load) or not 0.0 < load < 1.0):
         raise InputError("load", f"{load!r}", "a number above 0 and below 1, or none")
     if load is None and net.capacity is None and not isinstance(delays, LinkDelays):
-        raise InputError(net.name, "no capacities", "a load, or a graph with the attribute capacity at its links")
+        raise InputError(net.name, "no capacities", "a load, or a graph whose edges have a capacity")
     extra = at_most("slack", slack, 0, MOST_STEPS)
     capacity = np.ones(len(net.links)) if net.capacity is None else net.capacity
     made = _delays(net, capacity, delays, derivative, positive("service", service), buffer)
@@ -131,7 +135,7 @@ def _delays(
 ) -> LinkDelays:
     free, ones, limit = net.length / KM_PER_MS, np.ones(len(capacity)), _limit(buffer)
     if derivative is not None and not (callable(given) and callable(derivative)):
-        raise InputError("derivative", f"{derivative!r}", "a function, where delays are one")
+        raise InputError("derivative", f"{derivative!r}", "a function, and only if delays are a function too")
     if isinstance(given, LinkDelays):
         if given.capacity.shape != capacity.shape:
             raise InputError("delays", f"{len(given.capacity)} links", f"the {len(capacity)} links of {net.name}")
@@ -146,10 +150,10 @@ def _delays(
 
 
 def _wanted(net: Topology, table: FloatArray, pairs: int | None) -> list[tuple[int, int, float]]:
-    """Who sends how much to whom, in the order of the nodes."""
+    """(source, destination, amount) of each demand, in the order of the nodes."""
     found = [(int(i), int(j), float(table[i, j])) for i, j in np.argwhere(table > 0.0)]
     if not found:
-        raise InputError(net.name, "no demands", "a graph with demands {node: {node: amount}}, as those of sndlib have")
+        raise InputError(net.name, "no demands", "a graph with demands {node: {node: amount}}, such as those of sndlib")
     if pairs is not None:
         found = sorted(sorted(found, key=lambda way: -way[2])[: whole("pairs", pairs, 1)])
     return found
@@ -166,8 +170,8 @@ def _part(
     back = nx.restricted_view(net.graph, shut, []).reverse(copy=False)
     hops = nx.single_source_shortest_path_length(back, destination)
     if source not in hops:
-        given = f"a demand from {source} to {destination}, and no way"
-        raise InputError(net.name, given, "destinations that can be reached")
+        given = f"a demand from {source} to {destination}, but no path"
+        raise InputError(net.name, given, "reachable destinations")
     moving = network(net, source, destination, hops[source] + slack, deflection, 0.0, world)
     distance = {net.node(name): length for name, length in hops.items()}
     mdp, link = replace(moving, distance=distance, closed=closed).mdp()
@@ -175,7 +179,7 @@ def _part(
 
 
 def _side_by_side(net: Topology, parts: list[Part], delays: LinkDelays) -> CongestionGame:
-    """One MDP: a start, from which commodity i is drawn by its demand; who has ended waits in one common state."""
+    """Combine all commodities into one MDP: its first step draws a commodity by demand; finished ones share a state."""
     skeletons = [mdp.skeleton for *_, mdp, _ in parts]
     layer_ptr, states, ends = _places(skeletons)
     count = layer_ptr[-1]
@@ -212,7 +216,7 @@ def _side_by_side(net: Topology, parts: list[Part], delays: LinkDelays) -> Conge
 
 
 def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
-    """Layers of the whole; where each commodity's states are in it; the states in which those wait who have ended."""
+    """The layers of the whole game, the indices of each commodity's states, and the shared states of ended packets."""
     states = [np.empty(sk.num_states, np.int64) for sk in skeletons]
     layer_ptr, ends = [0, 1], []
     for k in range(max(sk.num_steps for sk in skeletons) + 1):
@@ -223,7 +227,7 @@ def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
                 place[first:last] = np.arange(count, count + last - first)
                 count += last - first
             elif k == sk.num_steps:
-                place[-1] = -1 - k  # its number is known when all others of the layer are
+                place[-1] = -1 - k  # numbered below, after all other states of the layer
         if any(sk.num_steps <= k for sk in skeletons):
             for place in states:
                 place[-1] = count if place[-1] == -1 - k else place[-1]
@@ -234,5 +238,5 @@ def _places(skeletons: list[Skeleton]) -> tuple[list[int], list[Ints], Ints]:
 
 
 def _within(ptr: Ints, owner: Ints, own_ptr: Ints, own: Ints) -> Ints:
-    """The places of things of the whole that belong to ``owner``, in the order that they have in their own MDP."""
+    """The indices in the whole game of a commodity's pairs or transitions, in the order of its own MDP."""
     return ptr[owner] + np.arange(len(own)) - own_ptr[own]

@@ -1,10 +1,10 @@
-"""Traffic matrices over time: how much is to go from each node to each other, episode by episode.
+"""Traffic matrices over time: the demand between each pair of nodes, episode by episode.
 
     time,from,to,amount
     10:00,north,south,4.5
 
-A CSV or Parquet file has a row for each demand at a time, in any order.  Times are labels and count in the order in
-which they first come; each is an episode.  What has no row at a time is 0 then.
+A CSV or Parquet file has a row for each demand and time, in any order.  Each time is an episode; times are labels,
+ordered by first appearance.  A demand without a row at a time is 0 then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ COLUMNS = ("time", "from", "to", "amount")
 
 
 def matrices_of(net: Topology, given: Any) -> FloatArray:
-    """(episodes, nodes, nodes), of tables {node: {node: amount}} or an array."""
+    """Convert tables {node: {node: amount}} or an array to an array (episodes, nodes, nodes)."""
     if given is None:
         return np.zeros((1, len(net.nodes), len(net.nodes)))
     if isinstance(given, np.ndarray):
@@ -46,7 +46,8 @@ def matrices_of(net: Topology, given: Any) -> FloatArray:
         empty = np.zeros((len(net.nodes), len(net.nodes)))
         tables = np.array([empty if table is None else table for table in found]).reshape(-1, *empty.shape)
     if not len(tables) or not (tables.sum(axis=(1, 2)) > 0.0).all():
-        raise InputError("demands", "an episode without any" if len(tables) else "none", "some in each episode")
+        given = "an episode without demand" if len(tables) else "no episodes"
+        raise InputError("demands", given, "some demand in each episode")
     return tables
 
 
@@ -58,7 +59,7 @@ def demands_from_file(path: str | PathLike[str], net: Topology) -> FloatArray:
     path
         A CSV or Parquet file with the columns time, from, to and amount.
     net
-        The topology that has the nodes.
+        The topology.
 
     Returns
     -------
@@ -68,7 +69,17 @@ def demands_from_file(path: str | PathLike[str], net: Topology) -> FloatArray:
     Raises
     ------
     InputError
-        Names the line and column of what is wrong.
+        If the file is invalid; the error names the line and the column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import demands_from_file
+    >>> from advmdp.scenarios.network.topology import topology_from
+    >>> _ = Path("demands.csv").write_text("time,from,to,amount\\n10:00,a,b,4.5\\n10:05,b,a,2\\n")
+    >>> demands_from_file("demands.csv", topology_from(nx.Graph([("a", "b")]))).tolist()
+    [[[0.0, 4.5], [0.0, 0.0]], [[0.0, 0.0], [2.0, 0.0]]]
     """
     table = read_table(path)
     time, begin, end, amount = (table.column(name) for name in COLUMNS)
@@ -92,14 +103,14 @@ def demands_from_file(path: str | PathLike[str], net: Topology) -> FloatArray:
         if ends[0] == ends[1] or 0.0 < value < 1.0 / LARGEST:
             given = f"{value:g} from {cells[begin]} to {cells[end]}"
             raise InputError(
-                table.place(row), given, f"demands between different nodes, 0 or {1.0 / LARGEST:g} and more"
+                table.place(row), given, f"demands between different nodes, 0, or {1.0 / LARGEST:g} or more"
             )
         if not np.isnan(found[place]):
-            given = f"{cells[begin]} to {cells[end]} at time {cells[time]} for a second time"
-            raise InputError(table.place(row), given, "each demand once at a time")
+            given = f"a second row for {cells[begin]} to {cells[end]} at time {cells[time]}"
+            raise InputError(table.place(row), given, "one row for each demand and time")
         found[place] = value
     tables = np.nan_to_num(found, nan=0.0)
     if not (sums := tables.sum(axis=(1, 2)) > 0.0).all():
         empty = list(times)[int(np.flatnonzero(~sums)[0])]
-        raise InputError(table.path, f"no demand at time {empty}", "some at every time")
+        raise InputError(table.path, f"no demand at time {empty}", "some demand at every time")
     return frozen(tables)

@@ -1,8 +1,8 @@
-"""A congestion game as one HTML file that needs nothing else: who is best, who flaps, and the network to step through.
+"""Reports a congestion game as one self-contained HTML file: which method is best, which flaps, and a map to replay.
 
-It has the style of the reports of experiments and their content security policy: no request, and no script but the one
-in page/page.js.  All names are escaped.  The load of every link in every episode is in the page, as two
-digits to base 36 of hundredths (at most 12.95), so that a hundred links over a thousand episodes take 200 kB a method.
+It shares the style and the content security policy of the reports of experiments: no requests, and no script except
+page/page.js.  All names are escaped.  The page holds the load of each link in each episode, in hundredths (at most
+12.95) as two base-36 digits; a hundred links over a thousand episodes take 200 kB per method.
 """
 
 import json
@@ -26,9 +26,9 @@ from advmdp.web.pages import table as table_of
 from advmdp.web.pages import whole_page
 
 MOST = 2_000_000
-"""Characters of loads in a page: later episodes are left out, and said to be."""
+"""The most characters of loads in a page; later episodes are omitted, and a note says so."""
 FLAPS = 0.05
-"""From this share of routes changed in an episode on we speak of flapping."""
+"""A method flaps if it changes at least this share of routes in an episode."""
 DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 STEPS = ("below 50%", "50 to 75%", "75 to 90%", "90 to 100%", "100 to 150%", "150% and more")
 COLUMNS = {
@@ -41,23 +41,48 @@ COLUMNS = {
     "average_gap": "mean flow's gap",
 }
 MEANING = {
-    "delay": "From source to destination, in {unit}: the mean of all packets over the second half of the episodes; a "
-    "packet that runs out of hops counts as {scale:.0f}.",
-    "delay_all": "The same over all episodes, so with what it takes to learn.",
-    "p99": "What 99% of the traffic does not exceed, estimated from one packet of each pair of nodes in "
-    "each episode of the second half, weighted by demand.",
-    "peak": "What is asked of the busiest link, in percent of its capacity; the mean over the second half.",
-    "changed": "The share of the traffic that goes another way than in the episode before; the mean over the second "
-    "half.",
-    "gap": "The share of the delay that could be saved if each pair of nodes alone took its best way at the delays of "
+    "delay": "The mean delay from source to destination over the second half of the episodes, in {unit}; a packet that "
+    "runs out of hops counts as {scale:.0f}.",
+    "delay_all": "The same over all episodes, including the learning phase.",
+    "p99": "The 99th percentile of delays, estimated from one packet of each pair of nodes in each episode of the "
+    "second half, weighted by demand.",
+    "peak": "The load of the busiest link, in percent of its capacity; the mean over the second half.",
+    "changed": "The share of the traffic that takes another route than in the previous episode; the mean over the "
+    "second half.",
+    "gap": "The share of the delay that pairs of nodes would save if each alone took its best routes at the delays of "
     "the episode: 0 in an equilibrium. The mean over the second half.",
-    "average_gap": "The same for the flow averaged over all episodes, which nobody ever sent.",
+    "average_gap": "The same for the flow averaged over all episodes, which was never sent as such.",
 }
 SHARES = ("peak", "changed", "gap", "average_gap")
 
 
 def write_congestion_report(course: Course, path: str | PathLike[str]) -> Path:
-    """Write the page."""
+    """Write the results of a congestion game as one HTML file, with maps to replay.
+
+    Parameters
+    ----------
+    course
+        The results.
+    path
+        The file to write.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.report import write_congestion_report
+    >>> from advmdp.scenarios.congestion.routers import DelayRouting
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> write_congestion_report(game.play({"last delay": DelayRouting(game)}, episodes=10), "report.html").name
+    'report.html'
+    """
     out = path_of("path", path)
     write_bytes(out, congestion_report(course).encode())
     return out
@@ -85,26 +110,26 @@ def congestion_report(course: Course) -> str:
 
 
 def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> list[str]:
-    """Who is best, who flaps, and how far that is from what is possible: from the numbers, whatever they are.
+    """Say which method is best, which flaps most, and how far the best is from the references.
 
-    ``mark`` writes the name of a method.
+    ``mark`` formats the name of a method.
     """
     rows = {row["method"]: row for row in course.table().iter_rows(named=True)}
     methods = [row for name, row in rows.items() if name not in course.references]
     if not methods:
-        return ["There are references, and no method to compare."]
+        return ["There are only references, and no method to compare."]
     best, *others = sorted(methods, key=lambda row: row["delay"])
     unit = course.game.unit
     first = f"{mark(best['method'])} has the least mean delay in the second half: {number(best['delay'])} {unit}"
     if others:
-        first += f", before {mark(others[0]['method'])} with {number(others[0]['delay'])} {unit}"
+        first += f"; {mark(others[0]['method'])} follows with {number(others[0]['delay'])} {unit}"
     against = []
     for name, gap in course.references.items():
         more = best["delay"] / rows[name]["delay"] - 1.0
         than = f"{abs(more):.1%} {'above' if more >= 0.0 else 'below'}"
-        # The programs know no limit of a queue; where it binds, what they prove is of other delays.
+        # The references ignore the limit of a queue, so their certificates fail if it is active.
         full = rows[name]["full"] > 0.0
-        sure = "not certified, for queues are full" if full else f"certified within {gap:.2%}"
+        sure = "not certified, since queues are full" if full else f"certified within {gap:.2%}"
         against.append(f"{than} the {mark(name)} ({number(rows[name]['delay'])} {unit}, {sure})")
     found = [f"{first}. That is {' and '.join(against)}." if against else f"{first}."]
     return [*found, _flapping(max(methods, key=lambda row: row["changed"]), best, mark, unit)]
@@ -112,14 +137,14 @@ def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> lis
 
 def _flapping(wild: dict[str, Any], best: dict[str, Any], mark: Callable[[str], str], unit: str) -> str:
     if wild["changed"] < FLAPS:
-        return f"Nobody flaps: no method changes more than {wild['changed']:.1%} of the routes in an episode."
-    text = f"{mark(wild['method'])} flaps the most: {wild['changed']:.0%} of the traffic goes another way in each "
+        return f"No method flaps: none changes more than {wild['changed']:.1%} of the routes in an episode."
+    text = f"{mark(wild['method'])} flaps the most: {wild['changed']:.0%} of the traffic changes its route in each "
     text += f"episode, with a mean delay of {number(wild['delay'])} {unit} and a peak load of {wild['peak']:.0%}."
     return text if wild is best else f"{text} {mark(best['method'])} changes {best['changed']:.1%}."
 
 
 def _looks(course: Course) -> list[str]:
-    """The classes of a method's colour and dashes; references are grey."""
+    """The CSS classes for the colour and dashes of each method; references are grey."""
     methods, looks = 0, []
     for name in course.use:
         if name in course.references:
@@ -132,22 +157,22 @@ def _looks(course: Course) -> list[str]:
 
 def _about(course: Course) -> str:
     game = course.game
-    limit = "" if game.load is None else f" The best routing there is would load its busiest link to {game.load:.0%}."
+    limit = "" if game.load is None else f" The best possible routing would load its busiest link to {game.load:.0%}."
     return (
         f"{len(game.commodities):,} pairs of nodes with a demand, {len(game.topology.nodes)} nodes, "
-        f"{len(game.topology.links)} directed links, {course.episodes:,} episodes, seed {course.seed}. Every pair "
-        f"chooses its routes for itself, and links get slower as others use them.{limit}{_changing(course)}"
+        f"{len(game.topology.links)} directed links, {course.episodes:,} episodes, seed {course.seed}. Each pair "
+        f"chooses its own routes, and links slow down under load.{limit}{_changing(course)}"
     )
 
 
 def _changing(course: Course) -> str:
-    """What is said of demands that change."""
+    """A sentence about changing demands."""
     if course.game.matrices is None:
         return ""
     sums = course.game.matrices.sum(axis=1) / course.game.demand
     return (
         f" Demands change: {len(sums):,} traffic matrices in a cycle, from {sums.min():.0%} to {sums.max():.0%} of "
-        "their mean. Delays are of the demands of each episode, and so are the references."
+        "their mean. Delays and references use the demands of each episode."
     )
 
 
@@ -158,7 +183,7 @@ def _table(course: Course) -> str:
         cells = [f"{row[key]:.1%}" if key in SHARES else number(row[key]) for key in COLUMNS]
         line = row_of(f'<span class="dot {look}"></span>{escape(name)}', cells)
         body.append(line.replace("<tr>", '<tr class="reference">', 1) if name in course.references else line)
-    note = "Shaded: references that nobody could choose without knowing all demands and links."
+    note = "Shaded: references, which need to know all demands and links."
     shown = table_of(["method", *COLUMNS.values()], body, f"Delays in {course.game.unit}")
     return f'{shown}<p class="note">{note if course.references else ""}</p>'
 
@@ -168,7 +193,7 @@ def _meaning(course: Course) -> str:
         (name, MEANING[key].format(scale=course.game.scale, unit=course.game.unit)) for key, name in COLUMNS.items()
     ]
     full = float(course.table()["full"].max())  # type: ignore[arg-type]
-    text = f"How often the limit of a link's queue was met, by the method that met it most: {full:.2%} of the time."
+    text = f"The share of full queues, over all links and episodes, for the method with the largest share: {full:.2%}."
     entries.append(("full queues", text))
     return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(about)}</dd>' for name, about in entries)}</dl>"
 
@@ -188,7 +213,7 @@ def _key(i: int, text: str) -> str:
 
 
 def _data(course: Course, shown: int) -> str:
-    """What is drawn; < is written so that no text can end the script."""
+    """The data to draw, as JSON; < is escaped so that no text can end the script."""
     names, methods = list(course.use), []
     looks = dict(zip(names, _looks(course), strict=True))
     for name, use in course.use.items():
@@ -219,7 +244,7 @@ def _data(course: Course, shown: int) -> str:
 
 
 def _demand(course: Course, shown: int) -> list[float] | None:
-    """The sum of the demands of each episode, of their mean; None where they do not change."""
+    """The total demand of each episode relative to its mean; None if demands do not change."""
     if course.game.matrices is None:
         return None
     return [float(f"{course.game.demands(t).sum() / course.game.demand:.4g}") for t in range(shown)]
@@ -231,7 +256,7 @@ def _packed(use: FloatArray) -> str:
 
 
 def _points(topology: Topology) -> tuple[list[list[float]], float]:
-    """Places of nodes in a box 1,000 wide, and its height; a degree of longitude is shorter than one of latitude."""
+    """Positions of nodes in a box of width 1,000, and its height; degrees of longitude are scaled to true length."""
     if topology.positions is None:
         with optional:
             import networkx as nx
@@ -243,7 +268,7 @@ def _points(topology: Topology) -> tuple[list[list[float]], float]:
             at[:, 0] *= np.cos(np.radians(at[:, 1].mean()))
     at[:, 1] *= -1.0
     at -= at.min(axis=0)
-    # Nobody wants to scroll along one map: a long and narrow one is squeezed, a flat one stretched.
+    # A map should fit a screen, so squeeze tall ones and stretch flat ones.
     width, tall = (float(span) or 1.0 for span in at.max(axis=0))
     height = 1000.0 * min(1.2, max(0.5, tall / width))
     return np.round(at / [width, tall] * [1000.0, height], 1).tolist(), height

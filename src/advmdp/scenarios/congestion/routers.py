@@ -1,20 +1,20 @@
-"""Who chooses the routes in a congestion game: learners, measurers and references.
+"""Methods that choose the routes in a congestion game: learners, delay-based routing and references.
 
-Learners       one for each commodity, told its skeleton, the losses and the path of its own packet
-AdaptiveSteps  UC-O-REPS for each commodity, with a step that it adapts to how its losses answer
-DelayRouting   everybody's shortest way by measured delays: the last, smoothed, or the mean of all
-Fixed          always the same: shortest by hops, or a reference that knows everything
-Timetable      a reference for demands that change: the best routes of each episode
+Learners       a learner for each commodity; it sees its skeleton, the losses and the path of its own packet
+AdaptiveSteps  UC-O-REPS for each commodity, with a step size that adapts to how the losses react
+DelayRouting   shortest paths by measured delays: the last, smoothed, or the mean of all
+Fixed          constant routes: the fewest hops, or a reference that knows everything
+Timetable      a reference for changing demands: the best routes of each episode
 
-The step that adapts.  All commodities together take a step of mirror descent on Beckmann's potential, whose gradient is
-the losses.  Such a step goes down as long as eta <= 1 / M, with M the curvature of the potential relative to the
-entropy, and swings to and fro beyond 2 / M.  A learner sees of M what its own last move met,
+The adaptive step size.  Together, all commodities take a step of mirror descent on Beckmann's potential, whose gradient
+is the losses.  The step decreases the potential if eta <= 1 / M, with M the curvature of the potential relative to the
+entropy, and oscillates if eta > 2 / M.  A learner estimates M from its own last move,
 
     M_t = <l_t - l_{t-1}, q_t - q_{t-1}> / (D(q_t || q_{t-1}) + D(q_{t-1} || q_t)),
 
-and takes  eta_t = min(GROWTH eta_{t-1},  CAUTION / M_t,  FASTEST / <q_t, l_t>),  the second where M_t > 0, from
-eta_1 = FIRST / <q_1, l_1> on.  (Malitsky and Mishchenko 2020 do so for gradient descent.)  The constants have no units,
-nobody is told of the others, and <q_t, l_t> is the learner's own delay.
+and takes  eta_t = min(GROWTH eta_{t-1},  CAUTION / M_t,  FASTEST / <q_t, l_t>),  the second only if M_t > 0, starting
+with eta_1 = FIRST / <q_1, l_1>.  (Malitsky and Mishchenko 2020 do so for gradient descent.)  The constants have no
+units, learners know nothing of each other, and <q_t, l_t> is the learner's own delay.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,29 +36,75 @@ from advmdp.scenarios.congestion.game import CongestionGame, Router, total
 from advmdp.scenarios.network.routing import LOST
 
 STEP, RADII = 300.0, 0.03
-"""UC-O-REPS tuned by hand: times the theory's eta, times its radii.  See docs/congestion.md for their choice."""
+"""UC-O-REPS tuned by hand: multiples of the theory's eta and radii.  docs/congestion.md explains the choice."""
 FIRST, GROWTH, CAUTION, FASTEST = 16.0, 1.5, 0.5, 100.0
-"""Of the step that adapts; with the last, a route that is slower by 1% of the delay loses a factor e in an episode."""
+"""Constants of the adaptive step; at FASTEST, a route slower by 1% of the delay loses a factor e in an episode."""
 LARGEST_STEP, LEAST_PAID, SAME = 1e6, 1e-9, 1e-14
 SMOOTHING = 0.9
-"""What a smoothed delay keeps of the past."""
+"""The weight of the past in a smoothed delay."""
 
 
 class Fixed:
-    """Always the same routes."""
+    """Constant routes.
+
+    Parameters
+    ----------
+    policy
+        A policy of the whole game.
+    certificate
+        The certified gap, if this is a reference.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.assignment import assignment
+    >>> from advmdp.scenarios.congestion.routers import Fixed
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> best = assignment(game, "optimum")
+    >>> game.play({"optimum": Fixed(best.policy, best.gap)}, episodes=10).table()["changed"].item()
+    0.0
+    """
 
     def __init__(self, policy: FloatArray, certificate: float | None = None) -> None:
         self.policy, self.certificate = policy, certificate
 
     def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
-        """Nothing."""
+        """Ignore the feedback.
+
+        Parameters
+        ----------
+        loss
+            The losses of the episode.
+        paths
+            The paths of the packets.
+        """
 
 
 class DelayRouting(Fixed):
-    """Everybody takes the shortest way by measured delays, and knows how links deflect.
+    """Delay-based routing: all traffic takes the shortest paths by measured delays.
 
-    ``keeps`` is what is left of earlier measurements when one is added: 0 for the last alone, 1 for the mean of all,
-    between them smoothing.  Before the first measurement the network is taken to be empty.
+    It knows the probabilities of deflection. Before the first measurement it assumes an empty network.
+
+    Parameters
+    ----------
+    game
+        The game.
+    keeps
+        The weight of earlier measurements: 0 uses the last one only, 1 the mean of all, and values between smooth.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import DelayRouting
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> f"{game.play({'last delay': DelayRouting(game)}, episodes=100).table()['changed'].item():.0%} of routes change"
+    '100% of routes change'
     """
 
     def __init__(self, game: CongestionGame, keeps: float = 0.0) -> None:
@@ -72,12 +118,36 @@ class DelayRouting(Fixed):
 
 
 class Learners:
-    """A learner for each commodity, which is told its skeleton, the losses and its packet's path."""
+    """One learner for each commodity.
+
+    Each learner sees its skeleton, the losses and the path of its own packet.
+
+    Parameters
+    ----------
+    game
+        The game.
+    make
+        Makes a learner from a skeleton; if ``pooled``, also from ``kinds``, the labels of similar links.
+    pooled
+        Whether learners pool what they see of similar links.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import Learners
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> routers = {"SelfTuning": Learners(game, am.SelfTuning, pooled=True)}
+    >>> bool(game.play(routers, episodes=100).table()["changed"].item() < 0.1)
+    True
+    """
 
     certificate: float | None = None
 
     def __init__(self, game: CongestionGame, make: Callable[..., Learner], pooled: bool = False) -> None:
-        """``make`` is given a skeleton and, ``pooled``, as ``kinds`` which links are alike."""
         self.game = game
         self.learners = [
             make(one.mdp.skeleton, kinds=one.kinds) if pooled else make(one.mdp.skeleton) for one in game.commodities
@@ -85,18 +155,45 @@ class Learners:
 
     @property
     def policy(self) -> FloatArray:
+        """The policies of all learners, as one of the whole game."""
         return self.game.whole_policy([learner.policy for learner in self.learners])
 
     def learn(self, loss: FloatArray, paths: list[Trajectory]) -> None:
+        """Update all learners.
+
+        Parameters
+        ----------
+        loss
+            The losses of the episode, over the transitions of the whole game.
+        paths
+            The path of each commodity's packet.
+        """
         for one, learner, path in zip(self.game.commodities, self.learners, paths, strict=True):
             learner.update(path, loss[one.transitions])
 
 
 class AdaptiveSteps(Learners):
-    """UC-O-REPS for each commodity, with pooled estimates of links and a step that adapts; nothing is to be chosen."""
+    """UC-O-REPS for each commodity, with an adaptive step size and pooled estimates; it has nothing to tune.
+
+    Parameters
+    ----------
+    game
+        The game.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import AdaptiveSteps
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> bool(game.play({"adaptive": AdaptiveSteps(game)}, episodes=100).table()["changed"].item() < 0.01)
+    True
+    """
 
     def __init__(self, game: CongestionGame) -> None:
-        # A kernel's step is fixed, so the losses are scaled instead.
+        # The step size of a kernel is fixed, so scale the losses instead.
         super().__init__(
             game, lambda sk, kinds: UCOREPS(sk, eta=LARGEST_STEP, confidence="pointwise", kinds=kinds), True
         )
@@ -110,14 +207,14 @@ class AdaptiveSteps(Learners):
 
 
 class _Step:
-    """The step of one learner: see the head of this module."""
+    """The adaptive step size of one learner; see the module docstring."""
 
     def __init__(self) -> None:
         self.eta: float | None = None
         self.before: tuple[FloatArray, FloatArray] | None = None
 
     def next(self, loss: FloatArray, log_q: FloatArray) -> float:
-        """The step for a loss at a measure, given by its logarithms."""
+        """The step size for a loss at the occupancy measure exp(log_q)."""
         paid = max(total(np.exp(log_q), loss), LEAST_PAID)
         if self.before is None or self.eta is None:
             eta = FIRST / paid
@@ -131,7 +228,7 @@ class _Step:
 
 
 def _curvature(loss: FloatArray, log_q: FloatArray, loss_before: FloatArray, log_before: FloatArray) -> float:
-    """M_t; 0 where nothing has moved."""
+    """M_t; 0 if nothing has moved."""
     moved = np.exp(log_q) - np.exp(log_before)
     apart = np.where(moved == 0.0, 0.0, log_q - log_before)
     far = total(moved, apart)
@@ -139,7 +236,7 @@ def _curvature(loss: FloatArray, log_q: FloatArray, loss_before: FloatArray, log
 
 
 class Timetable:
-    """The best routes of each episode, for demands that change in a cycle."""
+    """The best routes of each episode, for demands that repeat."""
 
     certificate: float | None
 
@@ -155,7 +252,32 @@ class Timetable:
 
 
 def reference(game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap: float = 1e-4) -> Router:
-    """The equilibrium or the optimum, of each episode where demands change; certified to the relative ``gap``."""
+    """Compute the equilibrium or the optimum, for each episode if demands change.
+
+    Parameters
+    ----------
+    game
+        The game.
+    kind
+        "optimum" or "equilibrium".
+    gap
+        The relative gap to certify.
+
+    Returns
+    -------
+    Router
+        A router that plays it.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import reference
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> bool(reference(congestion_game(ring), "equilibrium").certificate <= 1e-4)
+    True
+    """
     if game.matrices is None:
         found = assignment(game, kind, gap)
         return Fixed(found.policy, found.gap)
@@ -164,8 +286,29 @@ def reference(game: CongestionGame, kind: Literal["optimum", "equilibrium"], gap
 
 
 def shortest_by_hops(game: CongestionGame) -> Fixed:
-    """The fewest hops, on average over deflections."""
-    # A lost packet costs more than any way, as it does in milliseconds.
+    """Route on the fewest expected hops, given the deflections.
+
+    Parameters
+    ----------
+    game
+        The game.
+
+    Returns
+    -------
+    Fixed
+        The routes.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import shortest_by_hops
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"b": 5.0}}
+    >>> shortest_by_hops(congestion_game(ring)).certificate is None
+    True
+    """
+    # A lost packet costs more than any path, as it does in milliseconds.
     cost = np.where(game.link == LOST, 2.0 * game.mdp.skeleton.num_steps, 0.0)
     cost[game.link >= 0] = 1.0
     return Fixed(best_response(game.mdp, cost)[0])
@@ -179,10 +322,36 @@ def standard_routers(
     radii: float = RADII,
     references: Mapping[str, Router] | None = None,
 ) -> dict[str, Router]:
-    """By name: the methods that the documentation compares, and as references the equilibrium and the optimum.
+    """Make the methods that the documentation compares, and the equilibrium and the optimum as references.
 
-    The references are certified to the relative ``gap``, or those that are given, computed before.  UC-O-REPS tuned by
-    hand takes ``step`` times the theory's eta and ``radii`` times its radii.
+    Parameters
+    ----------
+    game
+        The game.
+    episodes
+        The number of episodes to be played.
+    gap
+        The relative gap to which the references are certified.
+    step, radii
+        For UC-O-REPS tuned by hand: multiples of the theory's eta and radii.
+    references
+        References computed before, to use instead.
+
+    Returns
+    -------
+    dict
+        Routers by name.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from advmdp.scenarios.congestion import congestion_game
+    >>> from advmdp.scenarios.congestion.routers import standard_routers
+    >>> ring = nx.cycle_graph(["a", "b", "c", "d"])
+    >>> ring.graph["demands"] = {"a": {"c": 5.0}}
+    >>> game = congestion_game(ring)
+    >>> list(standard_routers(game, episodes=100))[:2]
+    ['SelfTuning', 'UC-O-REPS, adaptive step']
     """
 
     def practical(sk: Skeleton) -> Learner:

@@ -1,4 +1,4 @@
-"""Road networks in TNTP, the format of transport research: a file of links, one of trips, and one of flows.
+"""Reads road networks in TNTP, the format of transport research: files of links, of trips and of flows.
 
     <NUMBER OF ZONES> 2                                          <NUMBER OF ZONES> 2
     <NUMBER OF NODES> 4                                          <TOTAL OD FLOW> 6.0
@@ -8,14 +8,14 @@
     ~ init_node term_node capacity length free_flow_time b power speed toll link_type ;        2 : 6.0;
       1  3  1  100  0.00000001  1000000000  1  0  0  1 ;
 
-Lines that begin with ~ are comments; the columns are those above, in that order, and what follows power may be absent.
-Nodes below the first through node are zones: trips begin and end there, and no route passes through.  Trips within a
-zone use no road and are left out.  The time of a link is BPR,
+Lines that start with ~ are comments.  The columns have the order above; those after power are optional.  Nodes below
+the first through node are zones: trips start and end there, and no route passes through.  Trips within a zone use no
+road and are dropped.  The time of a link is BPR,
 
     time * (1 + b * (flow / capacity)^power)  +  toll_weight * toll  +  distance_weight * length
 
-A file of flows has a header line and rows  from, to, volume, cost;  colons and semicolons do not matter.  It is a
-solution to compare with.
+A file of flows is a solution to compare with.  It has a header line and rows  from, to, volume, cost;  colons and
+semicolons are ignored.
 """
 
 import math
@@ -38,7 +38,7 @@ from advmdp.scenarios.network.topology import Topology, topology_from
 END = "<END OF METADATA>"
 COLUMNS = ("init_node", "term_node", "capacity", "length", "free_flow_time", "b", "power", "speed", "toll")
 NEEDED = 7
-"""So many columns of links must be there."""
+"""The number of required columns of links."""
 MOST_NODES = 10**6
 MOST_ZONES = 5_000
 
@@ -52,28 +52,48 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Roads:
-    """A road network with its trips, and flows to compare with."""
+    """A road network with its trips, and flows to compare with.
+
+    Attributes
+    ----------
+    topology
+        The network, with the trips as demands.
+    delays
+        The times of its roads.
+    zones
+        Nodes that no route passes through.
+    flow
+        The volumes of the file of flows, (links,), or None.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from advmdp.scenarios.congestion.tntp import read_tntp
+    >>> head = "<NUMBER OF ZONES> 2\\n<NUMBER OF NODES> 2\\n<FIRST THRU NODE> 1\\n<NUMBER OF LINKS> 1\\n"
+    >>> _ = Path("two_net.tntp").write_text(head + "<END OF METADATA>\\n1 2 10 1 5 0.15 4 ;\\n")
+    >>> read_tntp("two_net.tntp").delays.free.tolist()
+    [5.0]
+    """
 
     topology: Topology
     delays: RoadDelays
     zones: tuple[str, ...]
-    """The nodes that no route passes through."""
     flow: FloatArray | None
-    """(links,): the volumes of the file of flows."""
 
     def game(self, slack: int = 3, pairs: int | None = None) -> CongestionGame:
-        """Make the congestion game: no deflections, capacities as they are.
+        """Make the congestion game, without deflections and with the capacities of the file.
 
         Parameters
         ----------
         slack
-            The roads that a trip may take beyond the fewest.
+            The number of roads that a trip may take beyond the fewest.
         pairs
-            Keep the largest so many demands.
+            Keep only this many demands, the largest ones.
 
         Returns
         -------
         CongestionGame
+            The game.
         """
         return congestion_game(
             self.topology, load=None, slack=slack, pairs=pairs, deflection=0.0, delays=self.delays, zones=self.zones
@@ -97,23 +117,33 @@ def read_tntp(
     Parameters
     ----------
     net, trips, flow
-        The files of links, of trips and of flows. Without trips there is no game to play, only the network.
+        The files of links, of trips and of flows. A game needs trips.
     toll_weight, distance_weight
-        What a unit of toll and of length counts in the units of time.
+        The time that one unit of toll, or of length, is worth.
     buffer
-        The most that a road takes beyond its free-flow time, in a game; ten times the longest free-flow time unless it
-        is given.
+        The most that congestion adds to the free-flow time of a road. The default is ten times the longest free-flow
+        time.
     unit
-        Of times, as tables show it. TNTP does not say it.
+        The unit of time, for tables. TNTP files do not contain it.
 
     Returns
     -------
     Roads
+        The network.
 
     Raises
     ------
     InputError
-        Names the file and the line of what is wrong.
+        If a file is invalid; the error names the line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from advmdp.scenarios.congestion.tntp import read_tntp
+    >>> head = "<NUMBER OF ZONES> 2\\n<NUMBER OF NODES> 2\\n<FIRST THRU NODE> 1\\n<NUMBER OF LINKS> 1\\n"
+    >>> _ = Path("two_net.tntp").write_text(head + "<END OF METADATA>\\n1 2 10 1 5 0.15 4 ;\\n")
+    >>> read_tntp("two_net.tntp")
+    Roads(Topology(two: 2 nodes, 1 directed links, with capacity), 0 zones that no route passes through)
     """
     with optional:
         import networkx as nx
@@ -147,12 +177,12 @@ def read_tntp(
 
 
 def _lines(path: str | PathLike[str]) -> list[Line]:
-    """The lines with something in them that are no comments; a comment may be in Latin-1."""
+    """The lines without empty lines and comments; comments may be in Latin-1."""
     name = str(path_of("file", path))
     try:
         raw = Path(name).read_bytes()
     except OSError as error:
-        raise InputError(name, f"{error.strerror}", "a file that can be read") from None
+        raise InputError(name, f"{error.strerror}", "a readable file") from None
     text = raw.decode("utf-8-sig", errors="replace")
     found = (Line(f"{name}, line {k + 1}", line.strip()) for k, line in enumerate(text.splitlines()))
     return [line for line in found if line.text and not line.text.startswith("~")]
@@ -199,7 +229,7 @@ def _node(line: Line, text: str, nodes: int) -> int:
 
 
 def _links(lines: list[Line], nodes: int) -> dict[tuple[int, int], list[float]]:
-    """By its ends, the columns of each link."""
+    """The columns of each link, by its ends."""
     found: dict[tuple[int, int], list[float]] = {}
     for line in lines:
         cells = line.text.replace(";", " ").split()
@@ -212,7 +242,7 @@ def _links(lines: list[Line], nodes: int) -> dict[tuple[int, int], list[float]]:
         row += [0.0] * (len(COLUMNS) - len(row))
         _, _, capacity, _, _, b, power, *_ = row
         if 0.0 < power < 1.0:
-            raise InputError(line.where, f"power {power:g}", "0, or 1 and more: times must be convex in the flow")
+            raise InputError(line.where, f"power {power:g}", "0, or 1 or more: times must be convex in the flow")
         if b == 0.0 and capacity == 0.0:
             row[2] = 1.0  # the time does not depend on it
         elif capacity < 1.0 / LARGEST:
@@ -242,9 +272,9 @@ def _trips(path: str | PathLike[str], nodes: int) -> dict[str, dict[str, float]]
                 raise InputError(line.where, f"'{entry.strip()[:40]}'", "Origin n, then entries  destination : amount;")
             end, value = _node(line, goal.strip(), nodes), _number(line, amount.strip(), "amount")
             if str(end) in found[str(origin)]:
-                raise InputError(line.where, f"trips from {origin} to {end} for a second time", "each pair once")
+                raise InputError(line.where, f"a second entry from {origin} to {end}", "each pair once")
             if 0.0 < value < 1.0 / LARGEST:
-                raise InputError(line.where, f"amount {value:g}", f"0, or {1.0 / LARGEST:g} and more")
+                raise InputError(line.where, f"amount {value:g}", f"0, or {1.0 / LARGEST:g} or more")
             found[str(origin)][str(end)] = value
     return {a: {b: value for b, value in row.items() if a != b} for a, row in found.items()}
 
@@ -266,7 +296,7 @@ def _flows(path: str | PathLike[str], net: Topology) -> FloatArray:
             raise InputError(line.where, f"no link from {begin} to {end}", "links of the network")
         k = number[begin, end]
         if not np.isnan(found[k]):
-            raise InputError(line.where, f"the link from {begin} to {end} for a second time", "each link once")
+            raise InputError(line.where, f"a second row from {begin} to {end}", "each link once")
         found[k] = _number(line, cells[2], "volume")
     if np.isnan(found).any():
         raise InputError(str(path), f"no row for {net.link(int(np.isnan(found).argmax()))}", "a row for each link")

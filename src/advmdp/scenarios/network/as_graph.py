@@ -1,30 +1,30 @@
-"""The Internet as autonomous systems (ASes) and what they are to each other: read from a file, or generated.
+"""The Internet as a graph of autonomous systems (ASes) and their relations, read from a file or generated.
 
-Two ASes that are linked are provider and customer, or peers.  Seen from one end, a link leads
+Two linked ASes are provider and customer, or peers.  Seen from one end, a link leads
 
-    UP to a provider        ACROSS to a peer        DOWN to a customer
+    UP to a provider        ACROSS to a peer        DOWN to a customer.
 
-and a path is valley-free (Gao 2001) if it goes up any number of times, then across at most once, then down any number
-of times: nobody carries traffic between two of its providers or peers for nothing.  So what matters of a path is
-where it is and whether it may still climb.  :class:`Ways` is the graph of these places: AS u while climbing is place
-u, AS u while descending is place n + u, and
+A path is valley-free (Gao 2001) if it goes up any number of times, then across at most once, then down any number of
+times: no AS carries traffic between two of its providers or peers for free.  The state of a path is therefore its AS
+and whether it may still climb.  :class:`Ways` is the graph of these places: AS u while climbing is place u, AS u while
+descending is place n + u, and
 
     u -UP-> v        u -ACROSS-> n + v        u -DOWN-> n + v        n + u -DOWN-> n + v.
 
-Walks in it are the valley-free walks, and distances in it are the lengths of the shortest.
+Its walks are the valley-free walks, and its distances are the lengths of the shortest ones.
 
-Files are CAIDA's AS relationships.  A line of the format serial-1 is provider|customer|-1 or peer|peer|0; serial-2
-has a fourth field that says where the link was seen, which is not used.  Lines that begin with # are comments.  Files
-may be packed with gzip or bzip2, and their comments may be in Latin-1.
+Files are CAIDA's AS relationships.  A line in the format serial-1 is provider|customer|-1 or peer|peer|0.  serial-2 has
+a fourth field, the source of the link, which is ignored.  Lines that start with # are comments and may be in Latin-1.
+Files may be compressed with gzip or bzip2.
 
-An older format is separated by tabs or spaces and has other codes, of which the first has the opposite meaning:
+An older format, recognised by its tabs or spaces, has other codes.  Its -1 means the opposite:
 
     AS  AS  -1      the first is a customer of the second       AS  AS  1       the first is a provider of the second
     AS  AS  0       they are peers                              AS  AS  2       they are siblings
 
-It is known by its separator.  Siblings carry everything for each other, for which there is no place in valley-free
-paths; such links are left out, and a warning says how many.  Relations with bars and code 1 or 2 are refused: they are
-of that format with another separator, and read as serial-1 all of their providers would be customers.
+Siblings carry all traffic for each other, which valley-free paths cannot express; such links are dropped, and a warning
+says how many.  A file with bars and a code 1 or 2 is refused: it is the older format with another separator, and
+reading it as serial-1 would swap providers and customers.
 """
 
 import bz2
@@ -53,17 +53,17 @@ SIBLINGS = 2
 """The code of siblings in the older format."""
 LARGEST_AS = 2**32 - 1
 FEWEST, MOST_BY_NETWORKX = 20, 10_000
-"""From how many ASes on a graph is Internet-like at all, and up to how many networkx's generator is made for."""
+"""The fewest ASes of an Internet-like graph, and the most that networkx's generator is designed for."""
 MOST = 10_000_000
-"""A hundred times the Internet."""
+"""A hundred times as many as the Internet has."""
 
 
 @dataclass(frozen=True, eq=False)
 class AsGraph:
-    """ASes in the order of their numbers, and each link from both of its ends, in the order of (tail, head)."""
+    """ASes sorted by number, and each link in both directions, sorted by (tail, head)."""
 
     name: str
-    """Where it comes from, for messages."""
+    """The source of the graph, for messages."""
     numbers: Ints
     tail: Ints
     head: Ints
@@ -72,7 +72,7 @@ class AsGraph:
 
     @classmethod
     def of(cls, name: str, provider: Ints, customer: Ints, peers: tuple[Ints, Ints]) -> "AsGraph":
-        """From AS numbers: ``provider[i]`` sells to ``customer[i]``, the ``peers`` exchange; each link once."""
+        """Make a graph from AS numbers: ``provider[i]`` sells to ``customer[i]``; each link is given once."""
         ends = [customer, provider, peers[0], peers[1]], [provider, customer, peers[1], peers[0]]
         numbers, places = np.unique(np.concatenate([*ends[0], *ends[1]]), return_inverse=True)
         tail, head = places.reshape(2, -1)
@@ -81,7 +81,7 @@ class AsGraph:
         return cls(name, frozen(numbers), frozen(tail[order]), frozen(head[order]), frozen(relation[order]))
 
     def place(self, name: str, number: int) -> int:
-        """Where the AS of that number is among all."""
+        """The index of an AS number."""
         wanted = whole(name, number, 0)
         k = int(np.searchsorted(self.numbers, wanted))
         if k == len(self.numbers) or self.numbers[k] != wanted:
@@ -89,7 +89,7 @@ class AsGraph:
         return k
 
     def degrees(self, relation: int) -> Ints:
-        """How many links of the kind each AS has."""
+        """The number of links of one kind, for each AS."""
         return np.bincount(self.tail[self.relation == relation], minlength=len(self.numbers))
 
     @cached_property
@@ -103,17 +103,17 @@ class AsGraph:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The graph of places; see the head of this module.  The edges of place p are ptr[p] .. ptr[p + 1]."""
+    """The graph of places of the module docstring.  The edges of place p are ptr[p] .. ptr[p + 1]."""
 
     ases: int
     ptr: Ints
     tail: Ints
     head: Ints
     link: Ints
-    """Which link of the AsGraph an edge goes along."""
+    """The link of the AsGraph that each edge uses."""
 
     def distances(self, destination: int) -> FloatArray:
-        """For every place the hops of the shortest valley-free way to the AS; inf where there is none."""
+        """The hops of the shortest valley-free path from each place to the AS; inf if there is none."""
         with optional:
             from scipy.sparse import csr_array
             from scipy.sparse.csgraph import dijkstra
@@ -126,26 +126,26 @@ class Ways:
 
 
 def read_as_graph(path: str | PathLike[str]) -> AsGraph:
-    """Read a file of AS relationships, plain or packed.
+    """Read a file of AS relationships, plain or compressed.
 
-    The format is serial-1, serial-2, or the older one with tabs; see the head of this module.
+    The format is serial-1, serial-2, or the older one with tabs; see the module docstring.
 
     Warns
     -----
     AdvMDPWarning
-        If siblings are left out; if most of the best-connected ASes have fewer customers than providers, or none, a
-        sign of relations that are upside down; or if ASes are providers of each other in a circle.
+        If links between siblings are dropped; if most of the best-connected ASes have fewer customers than providers,
+        a sign of swapped relations; or if ASes are providers of each other in a cycle.
 
     Raises
     ------
     InputError
-        If a line is no relation, or contradicts another one; it names the line.
+        If a line is not a relation, or contradicts another line; the error names the line.
     """
     name = str(path_of("file", path))
     a, b, kind, line = _relations(name)
     siblings = kind == SIBLINGS
     if siblings.any():
-        warn_caller(f"{name}: {int(siblings.sum()):,} links between siblings are left out")
+        warn_caller(f"{name}: dropped {int(siblings.sum()):,} links between siblings")
         a, b, kind, line = a[~siblings], b[~siblings], kind[~siblings], line[~siblings]
         if not len(a):
             raise InputError(name, "links between siblings only", "providers and customers, or peers")
@@ -157,7 +157,7 @@ def read_as_graph(path: str | PathLike[str]) -> AsGraph:
 
 
 def _relations(name: str) -> tuple[Ints, Ints, Ints, Ints]:
-    """Of every line the two ASes, the code (-1: the first is the provider) and the number of the line."""
+    """For each line the two ASes, the code (-1: the first is the provider) and the line number."""
     import polars as pl
 
     text = pl.col("text")
@@ -177,36 +177,36 @@ def _relations(name: str) -> tuple[Ints, Ints, Ints, Ints]:
         _refuse(name, int(bad["line"][0]), str(bad["text"][0]), fields, older)
     a, b = rows["a"].to_numpy(), rows["b"].to_numpy()
     kind, line = rows["kind"].to_numpy(), rows["line"].to_numpy().astype(np.int64)
-    if older:  # -1 says that the first is the customer, 1 that it is the provider
+    if older:  # here -1 means that the first is the customer, and 1 that it is the provider
         a, b = np.where(kind == -1, b, a), np.where(kind == -1, a, b)
         kind = np.where(kind == 1, -1, kind)
     return a, b, kind, line
 
 
 def _is_older(text: str) -> bool:
-    """Whether a line is of the older format, which has no bars."""
+    """Whether a line has the older format, which has no bars."""
     return "|" not in text and len(text.split()) == 3
 
 
 def _warn_if_odd(graph: AsGraph) -> None:
-    """Warn of what the Internet does not look like."""
+    """Warn if the graph does not look like the Internet."""
     links = np.bincount(graph.tail, minlength=len(graph.numbers))
     best = np.argsort(-links, kind="stable")[: max(1, min(10, len(links) // 10))]
     odd = best[graph.degrees(UP)[best] > graph.degrees(DOWN)[best]]
     if len(links) >= FEWEST and 2 * len(odd) > len(best):
         named = ", ".join(f"AS{number}" for number in graph.numbers[odd[:3]])
         says = f"{len(odd)} of the {len(best)} best-connected ASes have fewer customers than providers ({named})"
-        warn_caller(f"{graph.name}: {says}; are providers and customers the wrong way round?")
+        warn_caller(f"{graph.name}: {says}; are providers and customers swapped?")
     if circle := provider_cycles(graph):
         shown = ", ".join(f"AS{number}" for number in circle[0][:5])
         size = sum(map(len, circle))
-        warn_caller(f"{graph.name}: {size:,} ASes are their own indirect providers, in a circle; the first: {shown}")
+        warn_caller(f"{graph.name}: {size:,} ASes are their own indirect providers, in a cycle; the first: {shown}")
 
 
 def provider_cycles(graph: AsGraph) -> list[list[int]]:
-    """The groups of ASes that are, directly or not, providers of each other, by number; largest first.
+    """The groups of ASes that are, directly or indirectly, providers of each other; largest first.
 
-    In a hierarchy there are none.
+    A hierarchy has none.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -221,7 +221,7 @@ def provider_cycles(graph: AsGraph) -> list[list[int]]:
 
 
 def _text(name: str) -> str:
-    """What a file says, unpacked where its first bytes say that it is packed."""
+    """The text of a file, decompressed if its first bytes say so."""
     try:
         raw = Path(name).read_bytes()
         if raw.startswith(b"BZh"):
@@ -229,14 +229,14 @@ def _text(name: str) -> str:
         elif raw.startswith(b"\x1f\x8b"):
             raw = gzip.decompress(raw)
         return _decoded(raw)
-    except OSError as error:  # bz2 and gzip raise it too, for what is no archive
+    except OSError as error:  # bz2 and gzip raise it too, for bad archives
         raise InputError(name, error.strerror or f"unreadable ({error})", "a file of AS relationships") from None
     except (EOFError, ValueError, zlib.error) as error:
-        raise InputError(name, f"unreadable ({error})", "text, plain or packed with gzip or bzip2") from None
+        raise InputError(name, f"unreadable ({error})", "text, plain or compressed with gzip or bzip2") from None
 
 
 def _decoded(raw: bytes) -> str:
-    """UTF-8, or Latin-1 where only comments are not."""
+    """Decode as UTF-8, or as Latin-1 if only comments are not ASCII."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -246,46 +246,47 @@ def _decoded(raw: bytes) -> str:
 
 
 def _refuse(name: str, line: int, text: str, fields: int, older: bool) -> NoReturn:
-    """Say what is wrong with a line."""
+    """Raise an error that says what is wrong with a line."""
     where = f"{name}, line {line}"
     cells = text.split() if older else [cell.strip() for cell in text.split("|")]
     if older and len(cells) != 3:
-        raise InputError(where, f"'{text}'", "AS, AS and relation with tabs between, as in the first line")
+        raise InputError(where, f"'{text}'", "AS, AS and relation separated by tabs, as in the first line")
     if len(cells) not in (3, 4):
         raise InputError(where, f"'{text}'", "AS|AS|relation (serial-1) or AS|AS|relation|source (serial-2)")
     if len(cells) != fields:
         raise InputError(where, f"{len(cells)} fields", f"{fields}, as in the first line")
     for cell in cells[:2]:
         if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= LARGEST_AS):
-            raise InputError(where, f"'{cell}'", f"the number of an AS, 1 to {LARGEST_AS}")
+            raise InputError(where, f"'{cell}'", f"an AS number, 1 to {LARGEST_AS}")
     if older and cells[2] not in ("-1", "0", "1", "2"):
         expected = "-1 (is customer of), 0 (peers), 1 (is provider of) or 2 (siblings)"
         raise InputError(where, f"relation '{cells[2]}'", expected)
     if not older and cells[2] in ("1", "2"):
         given = f"relation '{cells[2]}', which only the older format has; there -1 means 'is customer of'"
-        raise InputError(where, given, "-1 (provider|customer) or 0 (peers), or the older format as it was, with tabs")
+        raise InputError(where, given, "-1 (provider|customer) or 0 (peers), or the older format with its tabs")
     if not older and cells[2] not in ("-1", "0"):
         raise InputError(where, f"relation '{cells[2]}'", "-1 (provider|customer) or 0 (peers)")
     raise InputError(where, f"a link from AS{cells[0]} to itself", "two ASes")
 
 
 def _distinct(name: str, a: Ints, b: Ints, kind: Ints, line: Ints) -> Ints:
-    """The lines that say something new; two that contradict each other are an error."""
+    """The lines without duplicates; two that contradict each other are an error."""
     low, high, said = np.minimum(a, b), np.maximum(a, b), np.where(kind == 0, 2, a < b)
     order = np.lexsort((line, high, low))
     again = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0)
     if (clash := again & (np.diff(said[order]) != 0)).any():
         k = int(np.argmax(clash))
         first, second = int(order[k]), int(order[k + 1])
-        given = f"AS{a[second]} and AS{b[second]}, whose relation is another in line {line[first]}"
-        raise InputError(f"{name}, line {line[second]}", given, "one relation for two ASes")
+        given = f"AS{a[second]} and AS{b[second]}, with another relation in line {line[first]}"
+        raise InputError(f"{name}, line {line[second]}", given, "one relation for each pair of ASes")
     return np.sort(order[np.concatenate([[True], ~again])])
 
 
 def generated_as_graph(ases: int, seed: int) -> AsGraph:
-    """An Internet-like graph: networkx's up to 10,000 ASes, for which it is made; above, one of the same kind.
+    """Generate an Internet-like graph: by networkx up to 10,000 ASes, by a similar model above.
 
-    networkx takes time that grows with the square (two minutes for 30,000 ASes); ours takes a tenth of a second.
+    networkx is designed for up to 10,000 ASes, and its time is quadratic: two minutes for 30,000 ASes.  Ours takes a
+    tenth of a second.
     """
     count = at_most("ases", ases, FEWEST, MOST)
     name = f"the generated graph (ases={count}, seed={seed})"
@@ -293,7 +294,7 @@ def generated_as_graph(ases: int, seed: int) -> AsGraph:
 
 
 def _by_networkx(name: str, count: int, seed: int) -> AsGraph:
-    """Elmokashfi et al. 2010, as networkx has it; AS k + 1 is its node k."""
+    """The model of Elmokashfi et al. 2010, from networkx; AS k + 1 is its node k."""
     with optional:
         import networkx as nx
     links = nx.random_internet_as_graph(count, seed=whole("seed", seed, 0)).edges(data=True)
@@ -304,12 +305,12 @@ def _by_networkx(name: str, count: int, seed: int) -> AsGraph:
 
 
 def _by_age(name: str, count: int, seed: int) -> AsGraph:
-    """Ten ASes at the top, all peers; then 15 % in the middle, which sell and buy, and last those that only buy.
+    """Ten ASes at the top, all peers; then 15% in the middle, which sell and buy; then those that only buy.
 
-    Where newcomers prefer who has many links already, the degree of AS j after i have come grows as sqrt(i / j); so
-    they choose j with a probability that falls as 1 / sqrt(j), which is the law of floor(i u^2), u uniform.  An AS
-    in the middle buys from one to five, the others from one to three; peers are chosen by the same law, twenty for
-    each AS in the middle and one for each of the others.
+    This is preferential attachment in closed form.  If newcomers prefer ASes with many links, the degree of AS j after
+    i arrivals grows as sqrt(i / j).  Newcomer i thus chooses j with probability proportional to 1 / sqrt(j), the law of
+    floor(i u^2) with u uniform.  An AS in the middle has one to five providers, the others have one to three.  Peers
+    follow the same law: twenty for each AS in the middle, one for each of the others.
     """
     random = generator(seed, "bgp", "graph")
     top, middle = 10, 10 + round(0.15 * count)
@@ -321,7 +322,7 @@ def _by_age(name: str, count: int, seed: int) -> AsGraph:
     other = (middle * random.random(len(one)) ** 2).astype(np.int64)
     clique = np.triu_indices(top, 1)
     tail, head = np.concatenate([clique[0], provider, one]), np.concatenate([clique[1], customer, other])
-    # A link that is drawn twice counts once, as what it was first.
+    # If a link is drawn twice, the first draw counts.
     key = np.minimum(tail, head) * count + np.maximum(tail, head)
     _, first = np.unique(key, return_index=True)
     first = first[tail[first] != head[first]]

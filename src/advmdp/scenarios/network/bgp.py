@@ -1,32 +1,33 @@
-"""Traffic between autonomous systems: which neighbour to hand it to, when neighbours have policies of their own.
+"""Traffic between autonomous systems: which neighbour to hand it to, if neighbours have policies of their own.
 
-An episode is one delivery of traffic to ``destination``, from the AS ``source`` or, without one, from an AS that is
-drawn by its share of all traffic (AS number k in a random order has a share in proportion to 1 / k).  In each of at
-most ``hops`` steps the AS that has the traffic hands it to a neighbour, along a path that is valley-free (see
-``as_graph.py``).  So a state is (step, AS, whether the path may still climb), and the actions are
-the neighbours that are allowed and from which the destination can be reached in the steps that remain.  What then
-happens is up to the neighbour v, and unknown to the learner:
+An episode delivers traffic to ``destination``.  It starts at the AS ``source``; without one, at an AS drawn by its
+share of all traffic (in a random order, the k-th AS has a share proportional to 1 / k).  In each of at most ``hops``
+steps the current AS hands the traffic to a neighbour, along a valley-free path (see ``as_graph.py``).  A state is
+(step, AS, whether the path may still climb).  The actions are the allowed neighbours from which the destination can
+still be reached in time.  The chosen neighbour v then does one of three things, with probabilities unknown to the
+learner:
 
     it takes the traffic, and the next state is v               1 - d_v - e_v
     it deflects it, in the same step, to one of its favourites  d_v, split between up to two
-    it loses it                                                 e_v,  as does everyone who can no longer deliver in time
+    it loses it                                                 e_v, plus deflections from which no path is in time
 
-The favourites of v are neighbours over which it has a valley-free way to the destination: customers before peers
-before providers, who pay, cost nothing and are paid; between equals its taste decides.  It does not send traffic
-back to whom it came from, but takes it then.  With u uniform, for each AS, d_v = ``deflect`` * u and
-e_v = ``lose`` * u (1 - d_v): a function of the ``seed`` of the world.  The destination deflects nothing.
+The favourites of v are neighbours through which it has a valley-free path to the destination.  v prefers customers to
+peers to providers, since customers pay, peers are free, and providers charge; ties are broken at random, once for each
+world.  v does not return traffic to the AS that sent it; it takes it instead.  With independent uniforms u for each AS,
+d_v = ``deflect`` * u and e_v = ``lose`` * u (1 - d_v), drawn from the ``seed`` of the world.  The destination deflects
+nothing.
 
-Costs, in units of what a provider takes on average: a step costs the sum over the links it goes along, one, or two
-where traffic is deflected, and what is lost costs LOST and nothing else.  In episode t link i costs
+The unit of cost is a provider's average price.  A step costs the sum over its links: one link, or two if traffic is
+deflected.  Lost traffic costs LOST and nothing else.  In episode t link i costs
 
     c_t[i] = price[i] + delay[i] + congestion_t[i] + OUTAGE * out_t[i]
-    price       up from 0 to 2, by link; PEERING across; 0 down, where the other side pays
-    delay       from 0 to 1, by link; both are fixed
-    congestion  from 0 to 1, knots every ``period`` episodes, joined smoothly
-    out         a link is out for stretches of ``repair`` episodes, each with probability ``outages``
+    price       fixed; 0 to 2 up, PEERING across, 0 down, where the other side pays
+    delay       fixed, from 0 to 1
+    congestion  from 0 to 1, with random knots every ``period`` episodes, joined smoothly
+    out         in each stretch of ``repair`` episodes a link is out with probability ``outages``
 
-by the seed of the losses; l_t = cost / LOST, so money = LOST * loss.  LOST is more than any step can cost, so losses
-are in [0, 1] as they come.
+all drawn from the seed of the losses; l_t = cost / LOST, so money = LOST * loss.  LOST exceeds the cost of any step, so
+losses lie in [0, 1].
 """
 
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ from advmdp.scenarios.base import MOST_STEPS, Scenario, UnitCosts, at_most, span
 from advmdp.scenarios.network.as_graph import ACROSS, DOWN, UP, AsGraph, generated_as_graph, read_as_graph
 
 PACKAGES = ("networkx",)
-"""What a world is made with, whose versions count."""
+"""Packages whose versions can change the world."""
 
 Ints = NDArray[np.int64]
 PEERING, OUTAGE, LOST = 0.2, 3.0, 15.0
@@ -56,27 +57,27 @@ FAVOURITES = 2
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """The MDP of traffic to one destination, and what its parts are in the graph."""
+    """The MDP of traffic to one destination, and how its parts map to the graph."""
 
     graph: AsGraph
     destination: int
-    """As a place in the graph, as is every AS here."""
+    """The index of the destination in the graph."""
     sources: Ints
-    """Where traffic begins; without ASes that cannot reach the destination in so many hops."""
+    """The ASes where traffic starts; all can reach the destination within the hop limit."""
     mdp: MDP
     distance: FloatArray
-    """Of every place of ``graph.ways`` the hops to the destination."""
+    """The hops to the destination from each place of ``graph.ways``."""
     state_place: Ints
-    """Of every state its place in ``graph.ways``; -1 for the start, the end, and what is delivered or lost."""
+    """The place of each state in ``graph.ways``; -1 for the start, the end, delivered and lost."""
     pair_place: Ints
-    """Of every pair the place it aims at; -1 where there is no choice."""
+    """The place that each pair aims at; -1 if there is no choice."""
     links: Ints
-    """The links of the graph that some transition goes along."""
+    """The links of the graph that any transition uses."""
     items: Ints
-    """(transitions, 2): the links of each, as numbers in ``links``; len(links) is being lost, one more is nothing."""
+    """(transitions, 2): indices into ``links``; len(links) means lost, len(links) + 1 means no link."""
 
     def shortest(self) -> FloatArray:
-        """The policy of plain BGP: the fewest hops, customers before peers before providers, then the lowest number."""
+        """The policy of plain BGP: fewest hops, then customers before peers before providers, then lowest number."""
         sk, ways = self.mdp.skeleton, self.graph.ways
         n, aim = ways.ases, self.pair_place
         origin = self.state_place[sk.state_of_pair]
@@ -104,11 +105,10 @@ def scenario(
     outages: float = 0.05,
     repair: int = 20,
 ) -> Scenario:
-    """Traffic to one AS; ``source`` and ``destination`` are AS numbers.
+    """Make the scenario; ``source`` and ``destination`` are AS numbers.
 
-    With ``file`` the graph is the user's own, as :func:`read_as_graph` reads it, else one of
-    so many ``ases`` is generated.  ``destination`` is drawn, by ``seed``, among those that only buy, from several where
-    there are such, unless it is said.
+    With ``file``, :func:`read_as_graph` reads the graph; otherwise a graph of ``ases`` ASes is generated.
+    ``destination`` defaults to a random AS without customers, with several providers if there is one.
     """
     found = routes(graph_of(file, ases, seed), source, destination, hops, deflect, lose, seed)
     sk, relation = found.mdp.skeleton, found.graph.relation[found.links]
@@ -116,7 +116,7 @@ def scenario(
     def costs(loss_seed: int) -> UnitCosts:
         return generated_costs(loss_seed, relation, period, outages, repair)
 
-    costs(0)  # what is wrong with the parameters is said now
+    costs(0)  # so that bad parameters raise now
     return Scenario(
         "bgp", found.mdp, lambda loss_seed: LinkLosses(sk, found.items, costs(loss_seed)), TotalLoss(), LOST, 0.0,
         unit="cost", kinds=neighbour_kinds(found),
@@ -124,7 +124,7 @@ def scenario(
 
 
 def neighbour_kinds(found: Routes) -> tuple[int, ...]:
-    """All neighbours with as many outcomes are alike: they take the traffic, deflect it to a favourite, or lose it."""
+    """Label the outcomes: neighbours with equally many outcomes are alike (take, deflect to a favourite, or lose)."""
     sk, none = found.mdp.skeleton, len(found.links) + 1
     width = sk.over_transitions(np.diff(sk.transition_ptr))
     place = np.arange(sk.num_transitions) - sk.over_transitions(sk.transition_ptr[:-1])
@@ -138,13 +138,13 @@ def neighbour_kinds(found: Routes) -> tuple[int, ...]:
 
 
 class LinkLosses(Losses):
-    """The costs of one link or two.
+    """The costs of one or two links.
 
-    What :class:`advmdp.scenarios.base.Accounted` does, in one pass: with a million transitions each pass counts.
+    It does what :class:`advmdp.scenarios.base.Accounted` does in one pass; with a million transitions, passes are slow.
     """
 
     def __init__(self, skeleton: Skeleton, items: Ints, costs: UnitCosts) -> None:
-        """``costs`` are in units of LOST and end with that of being lost, 1, and of nothing, 0."""
+        """``costs`` are in units of LOST; the last two are 1, for lost traffic, and 0, for no link."""
         super().__init__(skeleton)
         self._first = frozen(np.ascontiguousarray(items[:, 0]))
         self._deflected = frozen(np.flatnonzero(items[:, 1] < items.max()))
@@ -155,20 +155,20 @@ class LinkLosses(Losses):
         costs = self._costs(first, stop)
         losses = np.empty((stop - first, self.skeleton.num_transitions))
         for row, cost in zip(losses, costs, strict=True):
-            np.take(cost, self._first, out=row, mode="clip")  # the mode that needs no buffer
+            np.take(cost, self._first, out=row, mode="clip")  # other modes allocate a buffer
             row[self._deflected] += cost[self._second]
         return losses
 
 
 def graph_of(file: str | PathLike[str] | None, ases: int, seed: int) -> AsGraph:
-    """The user's own graph, or a generated one."""
+    """The user's graph, or a generated one."""
     return generated_as_graph(ases, seed) if file is None else read_as_graph(file)
 
 
 def generated_costs(
     seed: int, relation: NDArray[np.int8], period: int = 200, outages: float = 0.05, repair: int = 20
 ) -> UnitCosts:
-    """(first, stop) -> what each link costs over LOST, then 1 and 0: (episodes, links + 2); see the head."""
+    """(first, stop) -> the costs of links in units of LOST, then 1 and 0: (episodes, links + 2)."""
     span("period", period)
     span("repair", repair)
     fraction("outages", outages)
@@ -197,7 +197,7 @@ def routes(
     lose: float = 0.1,
     seed: int = 0,
 ) -> Routes:
-    """The MDP, layer by layer, each by whole-array operations."""
+    """Build the MDP layer by layer, with array operations."""
     n, limit = len(graph.numbers), at_most("hops", hops, 1, MOST_STEPS)
     goal = _drawn_destination(graph, seed) if destination is None else graph.place("destination", destination)
     distance = graph.ways.distances(goal)
@@ -213,62 +213,63 @@ def routes(
 
 
 def _drawn_destination(graph: AsGraph, seed: int) -> int:
-    """One of those that only buy, and if possible from several."""
+    """A random AS without customers, with several providers if possible."""
     buys = np.where(graph.degrees(DOWN) == 0, np.minimum(graph.degrees(UP), 2), 0)
     if not buys.any():
-        raise InputError("destination", f"none, and no AS of {graph.name} only buys", "the number of an AS")
+        raise InputError(
+            "destination", f"none, and no AS of {graph.name} has providers but no customers", "an AS number"
+        )
     return int(generator(seed, "bgp", "destination").choice(np.flatnonzero(buys == buys.max())))
 
 
 def _sources(graph: AsGraph, distance: FloatArray, source: int | None, goal: int, hops: int) -> Ints:
-    """Where traffic begins: at the source, or at all that can reach the destination."""
+    """The ASes where traffic starts: the source, or all that can reach the destination."""
     label = f"AS{graph.numbers[goal]}"
     if source is None:
         able = np.flatnonzero((distance[: len(graph.numbers)] <= hops) & (np.arange(len(graph.numbers)) != goal))
         if not len(able):
-            given = f"{label}, which no AS can reach by a valley-free way of at most {hops} hops"
-            raise InputError("destination", given, "an AS that some can reach")
+            given = f"{label}, which no AS can reach by a valley-free path of at most {hops} hops"
+            raise InputError("destination", given, "a reachable AS")
         return able
     place = graph.place("source", source)
     if place == goal:
         raise InputError("source", f"{label}, the destination itself", "another AS")
     if not distance[place] <= hops:
         far = np.isinf(distance[place])
-        given = f"AS{source}, from which " + ("no" if far else f"only a way of {distance[place]:.0f} hops")
-        given += f"{' valley-free way' if far else ''} leads to {label}"
-        raise InputError("source", given, "another source" if far else f"another source, or hops={distance[place]:.0f}")
+        length = f"{distance[place]:.0f}"
+        given = f"AS{source}, " + (f"without a valley-free path to {label}" if far else f"{length} hops from {label}")
+        raise InputError("source", given, "another source" if far else f"another source, or hops={length}")
     return np.array([place])
 
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """The states of a layer, as codes, and what they lead to.
+    """The states of a layer, as codes, and their transitions.
 
-    A code is a place of the ways, 2 n for what is delivered, 2 n + 1 for what is lost, 2 n + 2 for the end; -1 is the
-    start.
+    A code is a place of the ways, 2 n for delivered, 2 n + 1 for lost, 2 n + 2 for the end, or -1 for the start.
     """
 
     states: Ints
     pairs: Ints
-    """How many each state has."""
+    """The number of pairs of each state."""
     aim: Ints
-    """The place each pair aims at, or -1."""
+    """The place that each pair aims at, or -1."""
     widths: Ints
-    """How many successors each pair has."""
+    """The number of successors of each pair."""
     successor: Ints
     links: Ints
-    """(transitions, 2): the links it goes along; -1 for none, -2 for being lost."""
+    """(transitions, 2): the links used; -1 for none, -2 if lost."""
     probability: FloatArray
 
     @classmethod
     def stay(cls, states: Ints, code: int) -> "_Layer":
-        """All lead to one place for nothing."""
+        """Move all states to one code at no cost."""
         ones, nothing = np.ones(len(states), np.int64), np.full((len(states), 2), -1)
         return cls(states, ones, -ones, ones, np.full(len(states), code), nothing, np.ones(len(states)))
 
 
 def _drawn_source(n: int, sources: Ints, seed: int) -> _Layer:
-    """The start: traffic begins at an AS by its share."""
+    """The first layer: draw the AS where traffic starts by its share."""
     weights = 1.0 / (1.0 + generator(seed, "bgp", "shares").permutation(n)[sources])
     count, one = len(sources), np.ones(1, np.int64)
     nothing = np.full((count, 2), -1)
@@ -276,7 +277,7 @@ def _drawn_source(n: int, sources: Ints, seed: int) -> _Layer:
 
 
 class _Neighbours:
-    """What becomes of traffic that is handed to an AS: one row of outcomes for each place it may arrive at."""
+    """The outcomes of handing traffic to an AS, for each place."""
 
     def __init__(self, graph: AsGraph, goal: int, distance: FloatArray, deflect: float, lose: float, seed: int) -> None:
         n, ways = len(graph.numbers), graph.ways
@@ -286,7 +287,7 @@ class _Neighbours:
         lost = lose * world.random(n) * (1.0 - deflected)
         self.ways, self.delivered, self.lost = ways, 2 * n, 2 * n + 1
         self.distance = np.concatenate([distance, [0.0, 0.0]])
-        # The best edges of every place, by (kind, taste), among those with a way to the destination, which has none.
+        # The best edges of each place, by (kind, taste), among those that lead to the destination; it has none itself.
         usable = np.flatnonzero(np.isfinite(distance[ways.head]) & (ways.tail % n != goal))
         link = ways.link[usable]
         order = usable[np.lexsort((taste[link], -graph.relation[link], ways.tail[usable]))]
@@ -303,7 +304,7 @@ class _Neighbours:
         self.goal = goal
 
     def step(self, states: Ints, left: int) -> _Layer:
-        """All that can be done in these states, with so many steps left after it."""
+        """The layer of these states, with ``left`` steps left after it."""
         ways = self.ways
         moving = states < self.delivered
         some = np.where(moving, states, 0)
@@ -313,7 +314,7 @@ class _Neighbours:
         owner, edge = np.repeat(np.arange(len(states)), counts)[good], edge[good]
         codes, links, chance = self.outcomes(edge, left)
         kept = chance > 0.0
-        # What is delivered or lost already stays so; its codes are the largest, so it comes last.
+        # Delivered and lost traffic stays so; these codes are the largest, so they come last.
         still = _Layer.stay(states[~moving], 0)
         return _Layer(
             states,
@@ -326,7 +327,7 @@ class _Neighbours:
         )
 
     def outcomes(self, edge: Ints, left: int) -> tuple[Ints, Ints, FloatArray]:
-        """For each edge its FAVOURITES + 2 outcomes in the order of their codes: codes, links, probabilities."""
+        """The FAVOURITES + 2 outcomes of each edge, sorted by code: codes, links, probabilities."""
         ways, n = self.ways, self.ways.ases
         at = ways.head[edge]
         onward = self.edge[at]
@@ -348,7 +349,7 @@ class _Neighbours:
 
 
 def _assembled(graph: AsGraph, goal: int, sources: Ints, distance: FloatArray, layers: list[_Layer]) -> Routes:
-    """The layers as one MDP."""
+    """Assemble the layers to one MDP."""
     n = len(graph.numbers)
     end = 2 * n + 2
     states = [layer.states for layer in layers] + [np.array([end])]

@@ -1,20 +1,19 @@
-"""The user's own measurements of links: a CSV or Parquet file of costs over time.
+"""Reads the user's measurements of links: a CSV or Parquet file of costs over time.
 
     time,from,to,delay,congestion,price
     2024-05-01 10:00,New York,Chicago,0.31,0.2,0.5
 
-One row for a link at a time, in any order; times are labels and count in the order in which they first come.  Of
-delay, congestion and price at least one is a column.  Costs lie in [0, 1], or are divided by ``scale``, which none
-may exceed: one number for all kinds, or one for each by name.  A link is one direction, so both directions of a
-cable have rows of their own.
+There is one row for each link and time, in any order.  Times are labels, ordered by first appearance.  At least one of
+the columns delay, congestion and price is present.  Costs lie in [0, 1] after division by ``scale``: one number for all
+kinds of cost, or one for each by name.  Links are directed, so the two directions of a cable have separate rows.
 
-A second file may say how often links fail, with a row for each link that the flow can use and one or both columns:
+An optional second file gives failure rates.  It has a row for each link that the flow can use and one or both columns:
 
     from,to,loss,deflection
     New York,Chicago,0.01,0.05
 
-At every time there must be a row for each link that is needed, which a packet of the flow can go over; rows of other
-links of the topology are checked too, and then not used.
+A link is needed if a packet of the flow can use it.  Each needed link must have a row at every time.  Rows of other
+links of the topology are checked but not used.
 """
 
 from collections.abc import Mapping
@@ -31,14 +30,14 @@ from advmdp.scenarios.csv_table import CsvTable, read_table
 from advmdp.scenarios.network.topology import Topology
 
 COSTS = ("delay", "congestion", "price")
-"""The kinds of cost that a link has."""
+"""The kinds of link cost."""
 RATES = ("loss", "deflection")
-"""How often a link loses or deflects a packet."""
+"""The probabilities that a link loses or deflects a packet."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkCosts:
-    """Recorded costs, divided by ``scale``: (times, links, kinds), in [0, 1]; 0 for links that are not needed."""
+    """Recorded costs, divided by ``scale``: (times, links, kinds), in [0, 1]; 0 for links without rows."""
 
     values: FloatArray
     times: tuple[str, ...]
@@ -52,7 +51,7 @@ def costs_from_file(
     needed: NDArray[np.int64] | None = None,
     scale: float | Mapping[str, float] | None = None,
 ) -> LinkCosts:
-    """The costs of the topology's links, of which those with the numbers ``needed`` must be there: all unless said."""
+    """Read the costs of the topology's links. The links ``needed`` must have rows; by default all links."""
     table = read_table(path)
     time = table.column("time")
     ends = table.column("from"), table.column("to")
@@ -60,7 +59,7 @@ def costs_from_file(
         raise InputError(table.top, f"column '{strange[0]}'", f"time, from, to, {', '.join(COSTS)}")
     kinds = tuple(kind for kind in COSTS if kind in table.header)
     if not kinds:
-        raise InputError(table.top, "no column of costs", f"at least one of {', '.join(COSTS)}")
+        raise InputError(table.top, "no cost column", f"at least one of {', '.join(COSTS)}")
     units = _units(kinds, scale)
     columns = [table.column(kind) for kind in kinds]
     numbers = {(int(i), int(j)): k for k, (i, j) in enumerate(topology.links)}
@@ -71,8 +70,8 @@ def costs_from_file(
             raise InputError(table.where(row, time), "nothing", "a time")
         place = times[cells[time]], _link(table, row, ends, topology, numbers)
         if not np.isnan(values[place]).any():
-            given = f"{topology.link(place[1])} at time {cells[time]} for a second time"
-            raise InputError(table.place(row), given, "each link once at a time")
+            given = f"a second row for {topology.link(place[1])} at time {cells[time]}"
+            raise InputError(table.place(row), given, "one row for each link and time")
         limits = [units[kind] for kind in kinds]
         values[place] = [table.number(row, k, 0.0, most) for k, most in zip(columns, limits, strict=True)]
     _check_complete(table, values, tuple(times), topology, needed)
@@ -87,9 +86,9 @@ def rates_from_file(
     losses: FloatArray,
     deflections: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Measured rates of loss and deflection by link; a rate without a column is that which is given.
+    """Read measured rates of loss and deflection by link; a rate without a column keeps the given values.
 
-    Links with the numbers ``needed`` must be in the file.
+    The links ``needed`` must have rows.
     """
     table = read_table(path)
     ends = table.column("from"), table.column("to")
@@ -97,19 +96,19 @@ def rates_from_file(
         raise InputError(table.top, f"column '{strange[0]}'", f"from, to, {', '.join(RATES)}")
     columns = {name: table.column(name) for name in RATES if name in table.header}
     if not columns:
-        raise InputError(table.top, "no column of rates", f"at least one of {', '.join(RATES)}")
+        raise InputError(table.top, "no rate column", f"at least one of {', '.join(RATES)}")
     numbers = {(int(i), int(j)): k for k, (i, j) in enumerate(topology.links)}
     rates, seen = {"loss": losses.copy(), "deflection": deflections.copy()}, np.zeros(len(numbers), bool)
     for row in range(len(table.rows)):
         k = _link(table, row, ends, topology, numbers)
         if seen[k]:
-            raise InputError(table.place(row), f"{topology.link(k)} for a second time", "each link once")
+            raise InputError(table.place(row), f"a second row for {topology.link(k)}", "one row for each link")
         seen[k] = True
         for name, column in columns.items():
             rates[name][k] = table.number(row, column, 0.0, 1.0)
         if rates["loss"][k] + rates["deflection"][k] > 0.5:
             given = f"rates of {rates['loss'][k]:g} and {rates['deflection'][k]:g}"
-            raise InputError(table.place(row), given, "a packet that arrives at least as often as not")
+            raise InputError(table.place(row), given, "a sum of at most 1/2")
     if len(missing := needed[~seen[needed]]):
         expected = "every link that the flow can use"
         raise InputError(table.path, f"no row for {topology.link(int(missing[0]))}", expected)
@@ -120,7 +119,7 @@ def _units(kinds: tuple[str, ...], scale: float | Mapping[str, float] | None) ->
     if not isinstance(scale, Mapping):
         return dict.fromkeys(kinds, 1.0 if scale is None else positive("scale", scale))
     if strange := [kind for kind in scale if kind not in kinds]:
-        raise InputError("scale", f"{strange[0]!r}", f"one of the columns of costs: {', '.join(kinds)}")
+        raise InputError("scale", f"{strange[0]!r}", f"one of the cost columns: {', '.join(kinds)}")
     return {kind: positive(f"scale of {kind}", scale.get(kind, 1.0)) for kind in kinds}
 
 

@@ -1,51 +1,50 @@
-"""One flow through a network: at every node the neighbour to forward to, with costs of links that change.
+"""One flow through a network: each node chooses the next hop, and link costs change.
 
-An episode is a packet, or a flow that is sent as one, on its way from ``source`` to ``destination`` in a topology
-(``topology.py``), with ``hops`` hops to live.  The layers are hops; a state is a hop and the node
-where the packet is, an action the neighbour it is forwarded to.  On link k from v to u
+An episode sends a packet, or a flow as a whole, from ``source`` to ``destination`` in a topology (``topology.py``)
+within ``hops`` hops.  A layer is a hop, a state is a hop and a node, and an action is the neighbour to forward to.
+On link k from v to u the packet is
 
-    it is lost with probability          loss * (1/2 + a_k)
-    and deflected with probability       deflection * (1/2 + b_k), to another neighbour w of v with a chance
-                                         proportional to 1/2 + c of the link v -> w; 0 where there is no other
-    and otherwise arrives at u,          which is at least as likely as not: loss + deflection <= 1/3
+    lost         with probability loss * (1/2 + a_k)
+    deflected    with probability deflection * (1/2 + b_k), to another neighbour w of v that is drawn in proportion to
+                 1/2 + c of the link v -> w; with probability 0 if v has no other neighbour
+    else it arrives at u; since loss + deflection <= 1/3, this has probability at least 1/2
 
-with a, b, c uniform in [0, 1) for each link, drawn from the seed ``world``; the learner is told none of them.  The
-packet waits at no cost once it is delivered or lost.
+with a, b, c uniform in [0, 1) for each link, drawn from the seed ``world``.  The learner knows none of them.  After
+delivery or loss the packet waits at no cost.
 
-What cannot matter is left out.  A node more hops from the destination than are left is no state: a packet that comes
-there is lost, at once, and not sent on to use up its hops; so the probabilities of delivery are exact, and only the
-costs of such a walk are not charged.  No such node is aimed at; a deflection may end there.  States that no way
-from the source leads to are left out too.  Every state left has a neighbour to aim at, since the distance to the
-destination falls by one along a shortest way.
+Irrelevant states are omitted.  A node that is further from the destination than the remaining hops is not a state: a
+packet that is deflected there counts as lost at once.  Delivery probabilities are therefore exact; only the costs of
+such a hopeless walk are not charged.  No action aims at such a node.  Unreachable states are omitted too.  Every other
+state has an action, since the distance to the destination falls by one along a shortest path.
 
-Costs of links are delay, congestion and price, each in [0, 1].  A packet that is delivered pays the costs of the
-links it went over, one that is lost those of the links before and ``penalty`` in each kind, nothing for the link it
-was lost on.  Losses are costs divided by the penalty,
+Link costs are delay, congestion and price, each in [0, 1].  A delivered packet pays the costs of its links.  A lost
+packet pays ``penalty`` in each kind, and the costs of its links except the last one.  Losses are costs divided by the
+penalty,
 
-    l_t[i] = c_t[link of i] / penalty,     1 where i loses the packet,     0 where it waits,
+    l_t[i] = c_t[link of i] / penalty,     1 if i loses the packet,     0 if it waits.
 
-and since a delivery costs at most 1 a hop, with penalty >= hops, which is the default, to be lost early or late is
-worse than any delivery.  The criteria all have a meaning:
+A delivery costs at most 1 per hop.  With penalty >= hops, which is the default, every loss is therefore worse than any
+delivery.  The criteria are
 
     objective   "worst": the largest of the three expected costs of an episode (WorstCase)
                 "delay", "congestion", "price": the expected cost of that kind (TotalLoss, or Risk over the hops)
-    weights     their weighted mean as one cost, weights (delay, congestion, price)
+    weights     one cost, the weighted mean with weights (delay, congestion, price)
 
-    money = scale * loss,   scale = penalty * (what a cost of 1 is): for delay milliseconds, else 1.
+    money = scale * loss,   scale = penalty * (the worth of a cost of 1): in milliseconds for delay, else 1.
 
-The generator, a pure function of (seed, episode), has for each link
+The generator is a pure function of (seed, episode).  For each link,
 
-    delay       0.6 * length / longest + 0.4 * queue: light in fibre takes 1 ms for 200 km, so a cost of 1 is
-                longest / 120 ms; the queue drifts, uniform knots every ``period`` episodes, joined smoothly
-    congestion  min(1, 0.6 * load + 0.4 * burst): the load rises and falls within ``day`` episodes, to a height and
-                with a phase of the link's own; a burst comes with probability ``bursts`` in each episode
-    price       from 0.1 to 1, drawn anew every ``period`` episodes, each link at its own time
+    delay       is 0.6 * length / longest + 0.4 * queue: light in fibre takes 1 ms for 200 km, so a cost of 1 is
+                longest / 120 ms; the queue drifts through uniform knots every ``period`` episodes, joined smoothly
+    congestion  is min(1, 0.6 * load + 0.4 * burst): the load rises and falls every ``day`` episodes, with a height and
+                a phase of its own for each link; a burst has probability ``bursts`` in each episode
+    price       is uniform from 0.1 to 1, redrawn every ``period`` episodes, at different times for different links
 
-and ``rivals``, other traffic that queue and load give way to:  x -> (1 - strength) x + strength * pressure,
+``rivals`` are other traffic that changes queue and load:  x -> (1 - strength) x + strength * pressure,
 
-    "alternate" the pressure is 1 on one half of the links in even episodes and on the other half in odd ones, 0
-                elsewhere: others who all choose by the last measurement, as in the first delay-based routing
-    "answer"    the pressure on a link is the share of our own flow that used it in the episode before.
+    "alternate" the pressure is 1 on one half of the links in even episodes, 1 on the other half in odd episodes, and
+                0 elsewhere: the others all follow the last measurement, as in the first delay-based routing
+    "answer"    the pressure on a link is the share of our own flow that used it in the previous episode.
 """
 
 import math
@@ -85,35 +84,35 @@ from advmdp.scenarios.network.link_costs import COSTS, costs_from_file, rates_fr
 from advmdp.scenarios.network.topology import Topology, topology_from
 
 PACKAGES = ("networkx", "topohub")
-"""What a world is read with, whose versions count."""
+"""Packages whose versions can change the world."""
 
 DELIVERED, LOST = -1, -2
-"""Where a packet may be, besides at a node."""
+"""Places of a packet that are not nodes."""
 ENDS = {DELIVERED: "delivered", LOST: "lost"}
 KM_PER_MS = 200.0
 PROPAGATION = 0.6
-"""The share of propagation in a delay; the rest is the queue's."""
+"""The share of propagation in a delay; the rest is queueing."""
 
 
 class Costs(Protocol):
-    """Of episodes first, ..., stop - 1: (episodes, links, 3); pressure is (episodes, links)."""
+    """Link costs of episodes first, ..., stop - 1: (episodes, links, 3); pressure is (episodes, links)."""
 
     def __call__(self, first: int, stop: int, pressure: FloatArray | None = None, /) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Routing(Scenario):
-    """The scenario, and which link each of its transitions goes over."""
+    """The routing scenario, with the link of each transition."""
 
     topology: Topology
     source: str
     destination: str
     hops: int
     link: NDArray[np.int64]
-    """(num_transitions,): the number of a link of the topology, or -1 where the packet waits or is lost."""
+    """(num_transitions,): the link that a transition uses, or -1 if the packet waits or is lost."""
 
     def flow(self, q: ArrayLike) -> FloatArray:
-        """(links,): how often an episode of occupancy measure ``q`` goes over each link, on average."""
+        """(links,): the expected number of times that an episode with occupancy measure ``q`` uses each link."""
         return by_link(self.link, len(self.topology.links), exact_floats(q, "q", self.link.shape))
 
     def delivery(self, q: ArrayLike) -> float:
@@ -127,20 +126,20 @@ class Routing(Scenario):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """How a packet moves."""
+    """The dynamics of a packet."""
 
     topology: Topology
     source: int
     destination: int
     hops: int
     distance: Mapping[int, int]
-    """How many hops the destination is from each node from which it can be reached."""
+    """The number of hops to the destination, for each node that can reach it."""
     lost: FloatArray
     deflected: FloatArray
     preferred: FloatArray
-    """(links,) each: the probabilities and the weights of the head of this module."""
+    """(links,) each: the probabilities and the weights of the module docstring."""
     closed: frozenset[int] = frozenset()
-    """Nodes where a way may begin or end, but that none passes through."""
+    """Nodes that no path passes through; paths may start or end there."""
 
     @cached_property
     def links_from(self) -> list[dict[int, int]]:
@@ -151,7 +150,7 @@ class Network:
         return found
 
     def comes_to(self, hop: int, node: int) -> int:
-        """Where a packet is that comes to a node with so many hops behind it."""
+        """The place of a packet that reaches a node after ``hop`` hops."""
         if node == self.destination:
             return DELIVERED
         return node if node not in self.closed and self.distance.get(node, math.inf) <= self.hops - hop else LOST
@@ -160,7 +159,7 @@ class Network:
         return f"{hop} {ENDS[place] if place in ENDS else self.topology.nodes[place]}"
 
     def steps(self) -> Iterator[tuple[tuple[str, str, str, float], int]]:
-        """Every possible transition as a row of MDP.from_steps, and its link, LOST or, where it waits, DELIVERED."""
+        """Every possible transition as a row of MDP.from_steps, and its link, or LOST, or DELIVERED if it waits."""
         places = {self.source}
         for hop in range(self.hops):
             following = set()
@@ -173,13 +172,13 @@ class Network:
             yield (self.name(self.hops, place), "end", "end", 1.0), DELIVERED
 
     def mdp(self) -> tuple[MDP, NDArray[np.int64]]:
-        """The loop-free MDP, and of each of its transitions the link, LOST or, where it waits, DELIVERED."""
+        """The loop-free MDP, and for each transition its link, or LOST, or DELIVERED if it waits."""
         steps = list(self.steps())
         made = MDP.from_steps([row for row, _ in steps])
         return made, _aligned(made, steps)
 
     def outcomes(self, hop: int, place: int) -> Iterator[tuple[str, int, float, int]]:
-        """(action, where it leads, probability, link) for all that may happen."""
+        """(action, next place, probability, link) of every outcome."""
         if place in ENDS:
             yield "wait", place, 1.0, DELIVERED
             return
@@ -223,17 +222,16 @@ def scenario(
     failures: str | PathLike[str] | None = None,
     cycle: bool = False,
 ) -> Routing:
-    """The flow.  ``topology`` is a name in topohub, a networkx graph or a Topology.
+    """Make the routing scenario; ``topology`` is a name in topohub, a networkx graph or a Topology.
 
-    Unless said, source and destination are the nodes that are most hops apart (the first such pair, or the farthest
-    from the one that is given) of those with a way between them: a graph may be in several parts, and then the flow is
-    in one of them.  ``hops`` is two more than the fewest possible, ``penalty`` the hops, and the objective "worst".
-    With ``file`` costs are the user's own, as ``link_costs.py`` reads them with
-    ``scale``, and the parameters of the generator do not matter; the objective is then "worst" of the kinds of cost in
-    the file, or its only one.  With ``cycle`` a file is played again from its beginning when it is over.
+    By default, source and destination are the connected pair of nodes that are most hops apart (the first such pair, or
+    the node farthest from the given end).  ``hops`` defaults to two more than the fewest possible, ``penalty`` to
+    ``hops``, and the objective to "worst".
 
-    ``failures`` is a file of measured rates of loss and deflection, as ``link_costs.py`` reads them; what it has no
-    column for is drawn.
+    With ``file``, ``link_costs.py`` reads the costs with ``scale``, and the parameters of the generator are ignored.
+    The objective then defaults to "worst" over the kinds of cost in the file, or to its only kind.  With ``cycle``, the
+    file repeats when it ends.  ``failures`` is a file of measured rates of loss and deflection (``link_costs.py``); a
+    rate without a column is drawn.
     """
     net = network(topology_from(topology), source, destination, hops, deflection, loss, world)
     mdp, link = net.mdp()
@@ -244,10 +242,10 @@ def scenario(
         mdp, link = net.mdp()
     price = float(net.hops) if penalty is None else positive("penalty", penalty)
     if price < 1.0:
-        raise InputError("penalty", f"{penalty!r}", "a number, 1 or more: a link may cost as much")
+        raise InputError("penalty", f"{penalty!r}", "a number, 1 or more: one link can cost 1")
     given = None if file is None else costs_from_file(file, net.topology, np.unique(link[link >= 0]), scale)
     if given is None and scale is not None:
-        raise InputError("scale", f"{scale!r}", "none without a file")
+        raise InputError("scale", f"{scale!r}", "no scale, or also a file")
     kinds = COSTS if given is None else given.kinds
     mix = _mix(kinds, objective, weights)
     several = len(kinds) if mix is None else None
@@ -269,7 +267,7 @@ def scenario(
             return Answering(mdp, partial(by_link, link, len(net.topology.links)), items, quantities, priced, several)
         return Accounted(mdp.skeleton, items, quantities, priced, several, 0.0, episodes)
 
-    losses_from(0)  # what is wrong with the parameters is said now
+    losses_from(0)  # so that bad parameters raise now
     single = [kind for kind, weight in zip(kinds, mix, strict=True) if weight == 1.0] if mix is not None else []
     units = {"delay": delay_unit(net.topology)} if given is None else given.scale
     return Routing(
@@ -305,15 +303,15 @@ def network(
     loss: float,
     world: int,
 ) -> Network:
-    """How a packet moves; what is open, and what the numbers are, as in :func:`scenario`."""
+    """Make the dynamics of a packet; parameters and defaults are those of :func:`scenario`."""
     if ends := [name for name in topology.nodes if name in ENDS.values()]:
-        raise InputError(f"{topology.name}, node {ends[0]}", "a name that states have", "another label")
+        raise InputError(f"{topology.name}, node {ends[0]}", "a reserved name", "another label")
     begin, end, ways = _ends(topology, source, destination)
     fewest = ways[begin]
     limit = fewest + 2 if hops is None else at_most("hops", hops, 1, MOST_STEPS)
     if limit < fewest:
         route = f"{topology.nodes[begin]} to {topology.nodes[end]}"
-        raise InputError("hops", f"{limit}", f"{fewest} or more: {route} takes as many")
+        raise InputError("hops", f"{limit}", f"{fewest} or more: {route} takes {fewest}")
     if fraction("deflection", deflection) + fraction("loss", loss) > 1.0 / 3.0:
         raise InputError("deflection and loss", f"{deflection} and {loss}", "a sum of at most 1/3")
     lost, deflected, preferred = uniforms(stream_key(world, "routing", "links"), 0, 3, len(topology.links)) + 0.5
@@ -321,7 +319,7 @@ def network(
 
 
 def _ends(topology: Topology, source: str | None, destination: str | None) -> tuple[int, int, dict[int, int]]:
-    """Source, destination, and how many hops the destination is from each node that has a way to it."""
+    """Source, destination, and the number of hops to the destination from each node that can reach it."""
     with optional:
         import networkx as nx
 
@@ -335,12 +333,14 @@ def _ends(topology: Topology, source: str | None, destination: str | None) -> tu
     if begin is None:
         begin = max(back, key=back.__getitem__)
     if begin == end and None in (source, destination):
-        given = f"no way from {begin} to another node" if destination is None else f"no way from another node to {end}"
-        raise InputError(topology.name, given, "an end with a way to the other")
+        given = (
+            f"no path from {begin} to another node" if destination is None else f"no path from another node to {end}"
+        )
+        raise InputError(topology.name, given, "a connected source and destination")
     if begin == end:
-        raise InputError(topology.name, f"source and destination {begin}", "two different nodes with a way between")
+        raise InputError(topology.name, f"source and destination {begin}", "two different connected nodes")
     if begin not in back:
-        raise InputError(topology.name, f"no way from {begin} to {end}", "a destination that can be reached")
+        raise InputError(topology.name, f"no path from {begin} to {end}", "a reachable destination")
     return topology.node(begin), topology.node(end), {topology.node(name): length for name, length in back.items()}
 
 
@@ -360,9 +360,9 @@ def _aligned(mdp: MDP, steps: list[tuple[tuple[str, str, str, float], int]]) -> 
 
 
 def link_kinds(sk: Skeleton, topology: Topology, link: NDArray[np.int64]) -> tuple[int, ...]:
-    """All links with the same number of outcomes are alike: the packet arrives, is lost, or is deflected.
+    """Label the outcomes: links with the same number of outcomes are alike (arrive, be lost, or be deflected).
 
-    ``link`` has for each transition the link that it goes over, or a number below 0.
+    ``link`` is the link of each transition, or a negative number.
     """
     aimed = [topology.nodes[target] for target in topology.links[:, 1]]
     actions, found = sk.action_names or (), []
@@ -377,10 +377,10 @@ def link_kinds(sk: Skeleton, topology: Topology, link: NDArray[np.int64]) -> tup
 
 
 def _mix(kinds: tuple[str, ...], objective: str | None, weights: Sequence[float] | None) -> tuple[float, ...] | None:
-    """What each kind counts in one cost; None where all are kept apart for the worst case."""
+    """The weight of each kind in one cost; None if all are kept apart for the worst case."""
     if weights is not None:
         if objective is not None:
-            raise InputError("weights", f"with objective {objective!r}", "one of the two")
+            raise InputError("weights", f"with objective {objective!r}", "weights or an objective, not both")
         given = floats(weights, "weights")
         if given.shape != (len(kinds),) or not (given >= 0.0).all() or not 0.0 < given.sum() < np.inf:
             raise InputError("weights", f"{weights!r}", f"numbers of 0 or more for {', '.join(kinds)}, not all 0")
@@ -393,26 +393,26 @@ def _mix(kinds: tuple[str, ...], objective: str | None, weights: Sequence[float]
 
 
 def _priced(costs: FloatArray, mix: tuple[float, ...] | None) -> FloatArray:
-    """The costs that count, and as one item more what a lost packet pays, in units of the penalty."""
+    """The relevant costs, and one more item for the cost of a lost packet, in units of the penalty."""
     if mix is not None:
-        # Term by term, so that an episode has the same bytes in any block.
+        # Summing term by term gives an episode the same bytes in any block.
         costs = sum((weight * costs[:, :, j : j + 1] for j, weight in enumerate(mix) if weight), np.zeros(()))
     return np.concatenate([costs, np.ones((len(costs), 1, costs.shape[2]))], axis=1)
 
 
 def delay_unit(topology: Topology) -> float:
-    """What a delay of 1 is in milliseconds, for lengths in kilometres."""
+    """The milliseconds of a delay cost of 1, for lengths in kilometres."""
     return float(topology.length.max()) / KM_PER_MS / PROPAGATION or 1.0
 
 
 def by_link(link: NDArray[np.int64], links: int, q: FloatArray) -> FloatArray:
-    """How often an episode of occupancy measure ``q`` goes over each link, on average."""
+    """The expected number of times that an episode with occupancy measure ``q`` uses each link."""
     used = link >= 0
     return np.bincount(link[used], q[used], links).astype(np.float64)
 
 
 class Answering(Accounted):
-    """Costs that answer to our own flow of the episode before; before the first it is spread evenly."""
+    """Costs that react to our own flow in the previous episode; before the first, to the uniform policy's flow."""
 
     memory = 1
 
@@ -425,7 +425,7 @@ class Answering(Accounted):
         costs: Costs,
         dimensions: int | None,
     ) -> None:
-        """``flow`` is by link how often an occupancy measure uses it; ``costs`` are told the pressure that makes."""
+        """``flow`` maps an occupancy measure to the use of each link; ``costs`` takes this as pressure."""
         super().__init__(mdp.skeleton, items, quantities, lambda *_: np.empty(0), dimensions)
         self._mdp, self._flow, self._answer = mdp, flow, costs
 
@@ -434,13 +434,13 @@ class Answering(Accounted):
         return self._accounted(self._answer(first, stop, np.array(shares) if shares else None))
 
     def _share(self, t: int, policies: Policies | None) -> FloatArray:
-        """By link, the share of the flow of the episode before t that went over it."""
+        """The share of the flow of episode t - 1 that used each link."""
         sk = self.skeleton
         try:
             policy = uniform_policy(sk) if t == 0 else checked_policy(sk, policies[t - 1])  # type: ignore[index]
         except (LookupError, TypeError):
             raise InputError("policies", f"nothing for episode {t - 1}", "the policy played in it") from None
-        return np.minimum(self._flow(occupancy(self._mdp, policy)), 1.0)  # a packet may go over a link twice
+        return np.minimum(self._flow(occupancy(self._mdp, policy)), 1.0)  # a packet may use a link twice
 
 
 def generated_costs(
@@ -452,7 +452,7 @@ def generated_costs(
     rivals: Literal["alternate", "answer"] | None = None,
     strength: float = 0.8,
 ) -> Costs:
-    """The generator at the head of this module; to rivals that answer the pressure must be told."""
+    """The generator of the module docstring; with rivals="answer" the costs need the pressure."""
     span("period", period)
     span("day", day)
     fraction("bursts", bursts)
@@ -487,7 +487,7 @@ def generated_costs(
 
 
 def _wave(turns: FloatArray) -> FloatArray:
-    """From 0.2 to 1 and back in every turn, smoothly."""
+    """Rise smoothly from 0.2 to 1 and back in every turn."""
     up = 1.0 - np.abs(2.0 * (turns % 1.0) - 1.0)
     risen: FloatArray = 0.2 + 0.8 * up * up * (3.0 - 2.0 * up)
     return risen

@@ -1,21 +1,21 @@
-"""Networks: nodes, directed links with lengths, and where they are known capacities and demands.
+"""Network topologies: nodes, directed links with lengths, and optional capacities and demands.
 
-A :class:`Topology` comes from
+A :class:`Topology` is made from
 
-    a name      of a real network in the package topohub, "group/name": ``topozoo/Abilene`` (Internet Topology Zoo),
+    a name      in the package topohub, "group/name": ``topozoo/Abilene`` (Internet Topology Zoo),
                 ``sndlib/germany50`` (SNDlib, with its demand matrix), ``backbone/africa``, ``caida/...``, and the
-                synthetic ``gabriel/...``; lengths are kilometres, positions longitude and latitude
-    a graph     of networkx, directed or not; an undirected edge is a link in each direction
+                synthetic ``gabriel/...``; lengths are kilometres, positions are longitude and latitude
+    a graph     of networkx, directed or not; an undirected edge becomes a link in each direction
 
-and is the same kind of thing afterwards.  Of a graph are read, each for all edges (nodes) or for none,
+An attribute of a graph is read if all edges (or nodes) have it; if only some have it, that is an error:
 
-    edges       ``length``, or ``dist``, or ``weight``: a finite number, 0 or more; 1 where there is none
-                ``capacity``: a finite number above 0; no number here is larger than 1e100, nor a capacity below 1e-100
+    edges       ``length``, or ``dist``, or ``weight``: a finite number, 0 or more; 1 if absent
+                ``capacity``: a finite number above 0; numbers are at most 1e100, capacities at least 1e-100
     nodes       the label, as text: distinct, not empty;  ``pos``: two finite numbers
     the graph   ``demands``: {node: {node: amount}}
 
-Nodes are numbered in the order of the graph, links ascend by (from, to).  In topohub a node without a name is called
-by its number, and nodes that share a name have their numbers added: "London (12)".  It holds no capacities.
+Nodes are numbered in the order of the graph; links are sorted by (from, to).  In topohub, a node without a name is
+called by its number, and nodes that share a name get their numbers added: "London (12)".  topohub has no capacities.
 """
 
 import json
@@ -37,7 +37,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.optional import optional
 
 LENGTHS = ("length", "dist", "weight")
-"""What an edge's length may be called; the first that any edge has is it."""
+"""Names of the length attribute; the first one that any edge has is used."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +57,7 @@ class Topology:
     capacity: FloatArray | None
     """(m,)."""
     demands: FloatArray | None
-    """(n, n): how much is to go from a node to another, in the units of its source."""
+    """(n, n): the amount to send from one node to another, in the units of the data source."""
 
     def node(self, name: str) -> int:
         """The number of a node."""
@@ -83,7 +83,7 @@ class Topology:
 
 
 def topology_from(source: Any, name: str = "graph") -> Topology:
-    """The topology of that name in topohub, or of a networkx graph, which is called ``name``; one is left as it is."""
+    """Make a topology from a name in topohub, or from a networkx graph to be called ``name``."""
     if isinstance(source, Topology):
         return source
     if isinstance(source, str):
@@ -97,7 +97,7 @@ def topology_from(source: Any, name: str = "graph") -> Topology:
 
 @cache
 def topology_names(group: str | None = None) -> tuple[str, ...]:
-    """The names of all topologies of topohub, or of one of its groups: topozoo, sndlib, backbone, caida, gabriel."""
+    """List the topologies of topohub, or of one of its groups: topozoo, sndlib, backbone, caida, gabriel."""
     data = _data()
     names = tuple(sorted(path.relative_to(data).with_suffix("").as_posix() for path in data.rglob("*.json")))
     groups = sorted({name.partition("/")[0] for name in names})
@@ -111,7 +111,7 @@ def _data() -> Path:
 
 
 def _needed(package: str) -> Any:
-    """A package of the extra [routing]."""
+    """Import a package of the extra [routing]."""
     with optional:
         return import_module(package)
 
@@ -120,11 +120,11 @@ def _needed(package: str) -> Any:
 def _named(name: str) -> Topology:
     names = topology_names()
     if name not in names:
-        # Groups are easily mistaken too, so what follows the group is compared on its own.
+        # The group may be wrong too, so compare the rest of the name on its own.
         short = {known.partition("/")[2]: known for known in names}
         hint = _alike(name, names) or _alike(name.rpartition("/")[2], short)
         raise InputError("topology", f"no topology {name!r} in topohub", f"one of topology_names(){hint}")
-    # Read here and not by topohub.get, which leaves the file open and trusts the locale's encoding.
+    # topohub.get leaves the file open and relies on the locale's encoding.
     data = json.loads((_data() / f"{name}.json").read_text(encoding="utf-8"))
     graph = _needed("networkx").DiGraph() if data["directed"] else _needed("networkx").Graph()
     called = _called(data["nodes"])
@@ -140,7 +140,7 @@ def _named(name: str) -> Topology:
 
 
 def _called(nodes: list[dict[str, Any]]) -> dict[str, str]:
-    """Number -> name, where every name is distinct."""
+    """Number -> distinct name."""
     wanted = {str(node["id"]): str(node.get("name") or node["id"]).strip() for node in nodes}
     often = Counter(wanted.values())
     return {key: name if often[name] == 1 else f"{name} ({key})" for key, name in wanted.items()}
@@ -159,7 +159,7 @@ def _checked(graph: Any, name: str) -> Topology:
             if way[0] == way[1]:
                 raise InputError(f"{name}, node {nodes[way[0]]}", "a link to itself", "links between different nodes")
             if way in edges:
-                raise InputError(where, "a second one", "one link in each direction, without parallels")
+                raise InputError(where, "parallel links", "one link in each direction")
             edges[way] = values
     if not edges:
         raise InputError(name, f"{len(nodes)} nodes and no link", "at least one link")
@@ -192,21 +192,21 @@ def _labels(graph: Any, name: str) -> tuple[str, ...]:
         raise InputError(name, "a graph without nodes", "nodes and links")
     for label, often in Counter(nodes).items():
         if often > 1:
-            given = f"{often} nodes that read '{label}'"
+            given = f"{often} nodes labelled '{label}'"
             raise InputError(name, given, "labels that differ as text")
         if not label or label != label.strip():
-            raise InputError(name, f"a node labelled '{label}'", "labels with text and without spaces around it")
+            raise InputError(name, f"a node labelled '{label}'", "non-empty labels without surrounding spaces")
     return nodes
 
 
 def _attribute(name: str, links: Mapping[str, Mapping[str, Any]], key: str, least: float) -> FloatArray | None:
-    """The values of an attribute of all links, or None where none has it."""
+    """The values of an attribute over all links, or None if no link has it."""
     if not any(key in values for values in links.values()):
         return None
     for link, values in links.items():
         value: Any = values.get(key)
         if not least <= real(value) <= LARGEST:
-            given = f"{key} {value!r}" if key in values else f"no {key}, which other links have"
+            given = f"{key} {value!r}" if key in values else f"no {key}, but other links have one"
             expected = "a finite number, 0 or more" if least == 0.0 else "a finite number above 0"
             raise InputError(f"{name}, link {link}", given, expected + _limits(value))
     return np.array([float(values[key]) for values in links.values()])
@@ -224,12 +224,12 @@ def _positions(name: str, graph: Any, nodes: tuple[str, ...]) -> FloatArray | No
 
 
 def _limits(value: Any) -> str:
-    """What a message adds where a number is finite, and still none to reckon with."""
+    """The limits to add to a message about a number that is finite but too large or too small."""
     return f" (from {1.0 / LARGEST:g} to {LARGEST:g})" if is_number(value) and 0 < value < math.inf else ""
 
 
 def demand_table(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[str, ...]) -> FloatArray | None:
-    """(n, n), of {node: {node: amount}}; None where there is nothing."""
+    """Convert {node: {node: amount}} to an array (n, n); None if there are no demands."""
     if given is None or (isinstance(given, Mapping) and not given):
         return None
     if not isinstance(given, Mapping) or not all(isinstance(row, Mapping) for row in given.values()):
@@ -250,7 +250,7 @@ def demand_table(name: str, given: Any, number: Mapping[Any, int], nodes: tuple[
 
 
 def _alike(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """' (did you mean ...?)' for messages, where something is near."""
+    """' (did you mean ...?)' for messages, if a known name is similar."""
     folded = {text.casefold(): text for text in known}
     near = get_close_matches(str(name).casefold(), folded, n=3, cutoff=0.6)
     shown = [known[folded[key]] if isinstance(known, Mapping) else folded[key] for key in near]

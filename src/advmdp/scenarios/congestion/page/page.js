@@ -1,4 +1,4 @@
-// Maps and curves of one game.  Everything is laid out for the width there is; an episode only repaints links and cursors.
+// Maps and curves of one game.  The layout depends on the width only; an episode just repaints links and cursors.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@ function layMap(side) {
   names(svg, at, width, height);
 }
 
-// A name goes to the first side of its node where it covers nothing; where there is none, it is left to the tables.
+// A name goes to the first side of its node where it covers nothing; if there is none, it is omitted.
 function names(svg, at, width, height) {
   const taken = at.map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
   data.nodes.forEach(([name], k) => {
@@ -177,6 +177,6 @@ $("controls").addEventListener("submit", (event) => event.preventDefault());
 $("controls").addEventListener("change", () => { Object.keys(CHARTS).forEach(layChart); paint(); });
 for (const key of Object.keys(CHARTS)) for (const kind of ["pointerdown", "pointermove"]) $(key).addEventListener(kind, hover);
 $("at").value = data.start;
-let drawn = document.body.clientWidth; // only the width matters: heights follow from it
+let drawn = document.body.clientWidth; // heights follow from the width
 lay();
 new ResizeObserver(() => { if (document.body.clientWidth !== drawn) { drawn = document.body.clientWidth; lay(); } }).observe(document.body);
