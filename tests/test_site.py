@@ -123,7 +123,10 @@ def test_formulas_become_pictures_that_fit_the_text() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
 def test_displayed_formulas_fit_the_column_and_repository_browsers_leave_them_alone(path: Path) -> None:
-    """A column has 46 em. Browsers of repositories take ``}_x`` for emphasis, but not ``}_ x``, and ``\\,`` for a comma."""
+    """A column has 46 em.
+
+    Browsers of repositories take ``}_x`` for emphasis, but not ``}_ x``, and ``\\,`` for a comma.
+    """
     text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     for display, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text):
         assert not re.search(r"[^\w\s]_\S|\\[^A-Za-z]|\*", display or inline), display or inline

@@ -50,6 +50,14 @@ def test_nothing_at_all_is_answered_with_the_help() -> None:
     assert invoke() == (2, invoke("--help").stdout, "")
 
 
+@pytest.mark.parametrize("command", [(), ("run",), ("list",)])
+def test_help_has_a_short_name(command: tuple[str, ...]) -> None:
+    code, shown, said = invoke(*command, "-h")
+    assert (code, said) == (0, "")
+    assert shown == invoke(*command, "--help").stdout
+    assert shown.startswith("usage")
+
+
 def test_the_version_is_shown() -> None:
     assert invoke("--version") == (0, f"advmdp {__version__}\n", "")
 
@@ -59,6 +67,10 @@ def test_the_version_is_shown() -> None:
     [
         ("rnu", "argument COMMAND: 'rnu'; expected one of demo, verify, run, report, list, doctor; did you mean run?"),
         ("cheese", "argument COMMAND: 'cheese'; expected one of demo, verify, run, report, list, doctor"),
+        ("-v", "unknown option -v"),
+        ("-x run", "unknown option -x"),
+        ("run spec.toml -o out -x", "unknown option -x"),
+        ("run spec.toml -oout -k4", "unknown option -k"),
         ("--versoin", "unknown option --versoin; did you mean --version?"),
         ("run --enigne ray", "unknown option --enigne; did you mean --engine?"),
         ("run spec.toml -o out --fail-fats=1", "unknown option --fail-fats; did you mean --fail-fast?"),

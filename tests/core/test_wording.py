@@ -2,7 +2,7 @@
 
 import pytest
 
-from advmdp.core.wording import amount, apart, meant, number
+from advmdp.core.wording import amount, apart, meant, number, one_of
 
 
 def test_the_lowest_two_of_a_column_are_told_apart() -> None:
@@ -33,6 +33,8 @@ def test_plain_losses_need_no_unit() -> None:
         ("etta", "eta"),
         ("shares", "share"),
         ("confidence", "confidence"),  # a part of two names
+        ("ETA", "eta"),
+        ("Confidence_Scal", "confidence_scale"),
         ("e", None),
         ("colour", None),
     ],
@@ -40,3 +42,9 @@ def test_plain_losses_need_no_unit() -> None:
 def test_the_closest_name_is_suggested(word: str, suggested: str | None) -> None:
     names = ["eta", "share", "confidence", "confidence_scale"]
     assert meant(word, names) == ("" if suggested is None else f"; did you mean {suggested}?")
+
+
+def test_names_that_are_equally_close_are_all_suggested() -> None:
+    assert meant("fil", ["hours", "fill", "file"]) == "; did you mean fill or file?"
+    assert one_of("fil", ["hours", "file"]) == "one of hours, file; did you mean file?"
+    assert one_of(3, ["hours", "file"]) == "one of hours, file"

@@ -58,6 +58,7 @@ WRONG = [
         {"worlds": [{"kind": "randm"}]},
         "spec.toml, worlds.0: kind 'randm'; .*kind = one of random, time-expanded, scenario, gymnasium",
     ),
+    ({"learner": [{"name": "UCOREPS"}]}, r"spec.toml, learner: a list; .*\[\[learners\]\] for several, or \[learner\]"),
     ({"worlds": [{"layers": [1, 2]}]}, "spec.toml, worlds.0: no kind; .*kind = one of random, time-expanded"),
     ({"worlds": [{"kind": "random", "layers": [1, 2, 1]}]}, "spec.toml, worlds.0.actions: nothing"),
     ({"losses": [{"kind": "switching", "period": 0}]}, "spec.toml, losses.0.period: 0; .*greater than or equal to 1"),
@@ -69,7 +70,7 @@ WRONG = [
     ({"worlds": [{"kind": "random", "layers": [1, 1], "action": 2}]}, "worlds.0.action: .*one of .*layers, actions"),
     (
         {"worlds": [{"kind": "scenario", "name": "batery"}]},
-        "worlds.0.name: 'batery'; expected one of battery, inventory",
+        "worlds.0.name: 'batery'; expected one of battery, inventory.*did you mean battery",
     ),
     (
         {"worlds": [{"kind": "scenario", "name": "battery", "zone": 3}]},

@@ -133,7 +133,8 @@ def test_a_whole_loss_may_have_any_form(kind: str) -> None:
 def test_costs_outside_the_units_are_clipped_and_counted_or_refused() -> None:
     high = LOSS | {("stuck", "wait"): 500, ("home", "walk"): -1}
     agent, plain = make(), make()
-    agent.tell(ride(agent), high)
+    with pytest.warns(am.AdvMDPWarning, match=r"cost -1 of home/walk/station is outside the units, 0 to 90;.*units="):
+        agent.tell(ride(agent), high)
     plain.tell(ride(plain), LOSS | {("stuck", "wait"): 90, ("home", "walk"): 0})
     assert np.array_equal(agent.learner.policy, plain.learner.policy)
     assert (agent.status().clipped, plain.status().clipped) == (2, 0)
@@ -373,7 +374,7 @@ def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(am.InputError, match=message):
             am.Agent.open(path, **said)  # type: ignore[arg-type]
     am.Agent.open(path, criterion=am.TotalLoss()).close()
-    with pytest.raises(am.InputError, match="no such file, and no skeleton"):
+    with pytest.raises(am.InputError, match="no agent there, and no skeleton"):
         am.Agent.open(tmp_path / "b.db")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
 
@@ -383,7 +384,8 @@ def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
     [
         ({"units": (90, 0)}, "units"), ({"units": 90}, "units"), ({"units": (0, np.inf)}, "units"),
         ({"outside": "ignore"}, "'clip' or 'error'"), ({"missing": "zero"}, "'carry', 'error' or a cost"),
-        ({"patience": 0}, "patience"), ({"seed": -1}, "seed"),
+        ({"learner": "selftuning"}, "expected one of SelfTuning, UCOREPS, OREPS, UOBREPS; did you mean SelfTuning"),
+        ({"learner": "UCOREP"}, "did you mean UCOREPS"), ({"patience": 0}, "patience"), ({"seed": -1}, "seed"),
         ({"criterion": OWN}, "no file"),
     ],
 )  # fmt: skip

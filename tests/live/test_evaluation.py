@@ -102,7 +102,7 @@ def test_the_interval_of_whole_losses_is_the_least_and_the_most_over_the_set() -
     rng = np.random.default_rng(2)
     seen = rng.integers(1, 400, SK.num_transitions)
     losses = list(rng.random((3, SK.num_transitions)))
-    evidence = Evidence(SK, 1000, seen, [ToldLoss(s, loss, None) for s, loss in enumerate(losses)], [])
+    evidence = Evidence(SK, 1000, seen, [ToldLoss(s, loss) for s, loss in enumerate(losses)], [], {})
     row_set, policy = evidence.row_set(0.05), random_policy(SK, rng)
     cost, low, high = believed_interval(evidence, losses, policy, row_set)
     centre, radius = evidence.world.transition, row_set.radii(SK)
@@ -131,7 +131,7 @@ def test_the_interval_of_whole_losses_covers_the_truth_for_all_policies_at_once(
         seen = np.zeros(SK.num_transitions, np.int64)
         for _ in range(200):
             np.add.at(seen, MDP.sample(am.uniform_policy(SK), rng).transitions, 1)
-        evidence = Evidence(SK, 200, seen, [ToldLoss(0, losses[0], None)], [])
+        evidence = Evidence(SK, 200, seen, [ToldLoss(0, losses[0])], [], {})
         row_set = evidence.row_set(0.1)
         ends = [believed_interval(evidence, losses, pi, row_set) for pi in policies]
         missed += any(not low <= value <= high for (_, low, high), value in zip(ends, truth, strict=True))
@@ -208,16 +208,71 @@ def test_an_extended_world_keeps_what_it_knows() -> None:
         assert (unknown.low, unknown.high) == pytest.approx((10.0 + 30.0, 90.0 + 30.0))
 
 
-def test_what_was_paid_on_paths_that_no_longer_exist_is_unknown() -> None:
-    with commuting(told=True) as agent:
+@pytest.mark.parametrize("told", [True, False])
+def test_removed_actions_do_not_change_what_was_paid(told: bool) -> None:
+    more = {} if told else {"learner": "UOBREPS", "horizon": 90}
+    with commuting(told, **more) as agent:
+        paid = agent.status().paid
         agent.extend(remove=[("home", "bus")])
         found = am.evaluate(agent, {"home": "walk", "station": "train"})
-        assert found.cost == pytest.approx(60.0)
-        assert found.episodes == 90
-        kept = sum(one.paid is not None for one in gather(am.History.read(agent)).told)
-        assert 0 < kept < 90
-        assert np.isfinite(found.logged)
+        assert (found.episodes, found.logged_episodes, found.left_out) == (90, 90, 0)
+        assert found.logged == pytest.approx(paid / 90)
+        if told:
+            assert found.cost == pytest.approx(60.0)
     assert "unknown" in str(replace(found, logged=np.nan))
+
+
+def test_paths_with_a_removed_action_have_weight_zero() -> None:
+    """The weights written out: a walk counts 1/b(walk), a ride counts 0, and both count as episodes."""
+    sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    with am.Agent.open(":memory:", skeleton=sk, learner="UOBREPS", horizon=60, units=(0, 10), seed=3) as agent:
+        weights = []
+        for _ in range(60):
+            episode = agent.begin()
+            choice = episode.act()
+            weights.append(1.0 / choice.probability if choice.action == "walk" else 0.0)
+            episode.arrive("work", cost=4 if choice.action == "walk" else 7)
+        agent.extend(remove=[("home", "bus")])
+        found = am.evaluate(agent, {"home": "walk"}, method="importance")
+    assert 0 < np.count_nonzero(weights) < 60
+    assert found.weight == pytest.approx(np.mean(weights))
+    assert found.cost == pytest.approx(4 * np.mean(weights))
+
+
+def test_an_action_that_now_leads_elsewhere_is_left_out_and_this_is_said() -> None:
+    steps = [("home", "bus", "a"), ("home", "walk", "b"), ("a", "on", "work"), ("b", "on", "work")]
+    with am.Agent.open(
+        ":memory:", skeleton=am.Skeleton.from_steps(steps), learner="UOBREPS", horizon=40, units=(0, 10), seed=3
+    ) as agent:
+        buses = 0
+        for _ in range(20):
+            episode = agent.begin()
+            bus = episode.act().action == "bus"
+            buses += bus
+            episode.arrive("a" if bus else "b", cost=3)
+            episode.arrive("work", cost=1)
+        agent.extend(remove=[("home", "bus")])
+        agent.extend([("home", "bus", "b")])
+        found = am.evaluate(agent, {"home": "walk"})
+        assert 0 < buses < 20
+        assert (found.episodes, found.left_out, found.logged_episodes) == (20 - buses, buses, 20 - buses)
+        assert f"{buses} without a finished path with all costs left out" in str(found)
+
+
+def test_what_was_paid_says_which_episodes_it_is_about() -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    loss = {("home", "bus"): 7, ("home", "walk"): 7}
+    with am.Agent.open(":memory:", skeleton=sk, units=(0, 10)) as agent:
+        for _ in range(4):
+            episode = agent.begin()
+            episode.arrive("work", cost=3)
+            agent.tell(episode, loss)
+        agent.tell(agent.begin(), loss)  # told, and still on its way
+        agent.begin()  # neither
+        found = am.evaluate(agent, {"home": "bus"})
+        assert (found.episodes, found.left_out, found.logged, found.logged_episodes) == (5, 1, 3.0, 4)
+    assert "1 without a whole loss left out" in str(found)
+    assert str(found).endswith("paid: 3 in the 4 of them that ended with all costs known")
 
 
 @pytest.mark.parametrize(

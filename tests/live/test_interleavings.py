@@ -21,6 +21,7 @@ STEPS = [
 SK = am.Skeleton.from_steps(STEPS)
 LAYER = {"a": 0, "b": 1, "c": 1, "d": 2, "e": 2, "z": 3}
 LOW, HIGH = -5.0, 15.0
+pytestmark = pytest.mark.filterwarnings("ignore:the cost .* is outside the units")
 
 
 @dataclass

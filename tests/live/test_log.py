@@ -175,3 +175,41 @@ def test_a_log_whose_making_was_interrupted_is_empty(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="skeleton="):
         am.Agent.open(path)
     assert make(path) == path
+
+
+def test_what_is_refused_has_no_lock_beside_it(tmp_path: Path) -> None:
+    text, other, later = tmp_path / "readme.py", tmp_path / "other.db", tmp_path / "later.db"
+    text.write_text("print('not a log')\n")
+    for path, change in ((other, "CREATE TABLE mine(x)"), (later, "PRAGMA user_version=99")):
+        if path == later:
+            make(path)
+            Path(f"{path}.lock").unlink()
+        connection = sqlite3.connect(path)
+        connection.execute(change)
+        connection.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for path in (text, other, later):
+        with pytest.raises(am.LogError):
+            am.Agent.open(path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_agent_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work")])
+    for said in ({"learner": "UCOREP"}, {"units": (1, 0)}, {"skeleton": None}, {"horizn": 3}):
+        with pytest.raises(am.InputError):
+            am.Agent.open(tmp_path / "a.db", **{"skeleton": sk, **said})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_of_a_running_agent_has_everything(tmp_path: Path) -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    with am.Agent.open(tmp_path / "a.db", skeleton=sk) as agent:
+        for _ in range(5):
+            agent.begin().arrive("work", cost=0.5)
+        source, target = sqlite3.connect(tmp_path / "a.db"), sqlite3.connect(tmp_path / "b.db")
+        source.backup(target)
+        source.close()
+        target.close()
+        with am.Agent.open(tmp_path / "b.db") as copy:
+            assert copy.state_bytes() == agent.state_bytes()

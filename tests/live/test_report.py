@@ -1,14 +1,19 @@
 """The report of an agent: shadow baselines against rules written here, alarms, and the page."""
 
+import html
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import advmdp as am
+from advmdp.core.wording import number
 from advmdp.live.alarms import alarms, drifted
 from advmdp.live.evidence import gather
 from advmdp.live.shadows import INCUMBENT, LEADER, RANDOM, REPLAY, shadows
+from advmdp.web.lines import lines_svg
 from tests.live.test_evaluation import commuting
 
 SK = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
@@ -48,7 +53,9 @@ def test_shadows_know_what_the_agent_knew(late: int) -> None:
 
 
 def test_alarms_for_costs_outside_the_units() -> None:
-    with played([(5.0, 5.0)] * 3) as quiet, played([(5.0, 5.0), (25.0, 5.0), (5.0, -1.0)]) as loud:
+    with pytest.warns(am.AdvMDPWarning, match="outside the units"):
+        loud = played([(5.0, 5.0), (25.0, 5.0), (5.0, -1.0)])
+    with loud, played([(5.0, 5.0)] * 3) as quiet:
         assert alarms(am.History.read(quiet)) == []
         (said,) = alarms(am.History.read(loud))
         assert "2 costs of 6 lie outside the units, 0 to 10; the furthest is 25" in said
@@ -87,6 +94,86 @@ def test_the_page_has_everything_and_asks_for_nothing(told: bool, tmp_path: Path
     assert "home/bus" in page
     assert "http" not in page.replace("http-equiv", "")
     assert "default-src 'none'" in page
+
+
+def summary(agent: am.Agent, folder: Path) -> str:
+    """The text of a report up to its first section, without its marks."""
+    page = agent.report(folder / "agent.html").read_text()
+    return html.unescape(re.sub("<[^>]+>", " ", page[page.index("<main>") : page.index('id="h-paid"')]))
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "UOBREPS"])
+def test_what_was_paid_stays_when_an_action_is_removed(learner: str, tmp_path: Path) -> None:
+    steps = [("depot", "van", "done"), ("depot", "courier", "done"), ("depot", "tram", "done")]
+    more = {"horizon": 40} if learner == "UOBREPS" else {}
+    total, couriers = 0, 0
+    with am.Agent.open(
+        ":memory:", skeleton=am.Skeleton.from_steps(steps), learner=learner, units=(0, 100), seed=1, **more
+    ) as agent:
+        for i in range(40):
+            episode, cost = agent.begin(), {"van": 30, "courier": 5 if i < 20 else 95, "tram": 40}
+            action = episode.act().action
+            total, couriers = total + cost[action], couriers + (action == "courier")
+            episode.arrive("done", cost=cost[action])
+            if learner == "SelfTuning":
+                agent.tell(episode, {("depot", name): value for name, value in cost.items()})
+        assert 0 < couriers < 40
+        agent.extend([], remove=[("depot", "courier")])
+        said = summary(agent, tmp_path)
+    assert f"paid {number(total / 40)} per episode over 40 episodes, {number(total)} in all." in said
+    assert "left out" not in said
+
+
+def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
+    with am.Agent.open(":memory:", skeleton=SK, units=(0, 10)) as agent:
+        for day in range(6):
+            agent.begin().arrive("work", cost=day + 1)
+            if day < 4:
+                agent.tell(day, {("home", "bus"): 5, ("home", "walk"): 5})
+        agent.begin().cost(9, at="home")  # it has not arrived
+        said = summary(agent, tmp_path)
+        assert agent.status().paid == 30
+    assert "paid 3.50 per episode over 6 episodes, 21 in all." in said
+    assert "1 other episode is left out" in said
+    assert "What is known of their costs adds 9." in said
+    assert "Rules are judged on the 4 episodes whose whole loss was told" in said
+    assert "In the 4 of these that are accounted for, the agent paid 2.50 per episode." in said
+    assert "'at random' would have paid 5, between 5 and 5. All of that is above what the agent paid." in said
+
+
+def test_costs_outside_the_units_are_paid_in_full_and_ring_above_the_summary(tmp_path: Path) -> None:
+    with pytest.warns(am.AdvMDPWarning):
+        agent = played([(25.0, 25.0)] * 4)
+    with agent:
+        said, page = summary(agent, tmp_path), (tmp_path / "agent.html").read_text()
+        found = am.evaluate(agent, {"home": "bus"})
+        assert agent.status().paid == 100
+    assert "paid 25 per episode over 4 episodes, 100 in all." in said
+    assert said.index("8 costs of 8 lie outside the units") < said.index("Summary")
+    assert '<section class="alarms"' in page
+    assert "cannot be compared with what was paid" in said
+    assert "what the agent paid." not in said
+    assert (found.cost, found.logged, found.clipped) == (10.0, 25.0, 8)
+    assert str(found).endswith("paid: 25; 8 costs outside the units, clipped in the estimate")
+
+
+def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:
+    with played([(5.0, 5.0)] * 3) as agent:
+        assert "No alarm rings." in summary(agent, tmp_path)
+        assert "h-alarms" not in (tmp_path / "agent.html").read_text()
+
+
+def test_the_numbers_of_the_chart_keep_their_size_on_a_phone() -> None:
+    """Only what is inside a viewBox is stretched to the width of the page: the lines, and no text."""
+    figure = ElementTree.fromstring(lines_svg({"a": np.array([1.0, 3.0, 2.0]), "b": np.full(3, 1.0)}, "cost", "euro"))
+    (inner,) = (one for one in figure.iter("svg") if one.get("viewBox"))
+    assert [one.tag for one in inner] == ["polyline", "polyline"]
+    assert [one.text for one in figure.iter("text")] == ["1", "1.67", "2.33", "3", "episode 1", "3"]
+    (grid,) = {float(one.get("y1")) for one in figure.iter("line")} & {6.0}
+    first = [tuple(map(float, point.split(","))) for point in inner[1].get("points").split()]
+    assert [x for x, _ in first] == [0.0, 500.0, 1000.0]
+    heights = np.array([y for _, y in first]) * 260 / 1000
+    assert heights == pytest.approx([254.0, grid, 130.0], abs=0.1)
 
 
 def test_a_report_before_anything_was_played(tmp_path: Path) -> None:

@@ -677,3 +677,11 @@ def test_the_rules_respond_to_what_they_say(tmp_path: Path) -> None:
     assert np.array_equal(told.policy, am.best_response(stock.mdp, losses[0])[0])
     smoothed.update(path, losses[1])
     assert np.allclose(smoothed.state()["loss"], 0.9 * losses[0] + losses[1])
+
+
+@pytest.mark.parametrize("name", ["battery", "inventory"])
+def test_a_scenario_prints_in_a_line(name: str) -> None:
+    made = am.scenarios.make_scenario(name)
+    assert str(made).startswith(f"Scenario({name}, MDP(")
+    assert "\n" not in str(made)
+    assert len(str(made)) < 400

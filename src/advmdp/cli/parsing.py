@@ -4,13 +4,16 @@
 """
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from math import nan
 from textwrap import wrap
 from typing import Any, NoReturn
 
-from advmdp.core.wording import meant
+from advmdp.core.wording import meant, one_of
+
+OPTION = re.compile("--|-[A-Za-z]")
 
 
 class Layout(argparse.HelpFormatter):
@@ -46,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given, formatter_class=Layout, allow_abbrev=False, add_help=False)
-        self.add_argument("--help", action="help", help="Show this message and exit.")
+        self.add_argument("-h", "--help", action="help", help="Show this message and exit.")
         self.commands: dict[str, Parser] = {}
         """The commands of the program by name; a command has none."""
         self._adding: argparse._SubParsersAction[Parser] | None = None
@@ -66,8 +69,9 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Like argparse, but report an unknown option before a missing one: it may be the missing one, misspelt."""
         own = takewhile(lambda word: word != "--" and (not self.commands or word.startswith("-")), args)
-        for option in (word.split("=")[0] for word in own if word.startswith("--")):
-            if option not in self._option_string_actions:
+        for word in own:
+            option = word.split("=")[0] if word.startswith("--") else word[:2]  # -j4 is -j 4, and -1 is a number
+            if OPTION.match(word) and option not in self._option_string_actions:
                 self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
         return super().parse_known_args(args, namespace)
 
@@ -88,8 +92,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            expected = f"expected one of {', '.join(action.choices)}"
-            raise argparse.ArgumentError(action, f"{value!r}; {expected}{meant(value, action.choices)}")
+            raise argparse.ArgumentError(action, f"{value!r}; expected {one_of(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with code 2."""

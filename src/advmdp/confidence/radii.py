@@ -69,6 +69,7 @@ from advmdp.confidence.pooling import Kinds
 from advmdp.confidence.sets import FREE, Box, L1Ball, RowSet
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
+from advmdp.core.wording import one_of
 from advmdp.model.skeleton import Skeleton
 
 Confidence = Literal["l1", "weissman", "chernoff", "bernstein", "pointwise"]
@@ -112,7 +113,7 @@ def confidence_set(
         return l1_set(sk, counts, log_term, scale, possible)
     make = {"weissman": weissman_set, "chernoff": chernoff_set, "bernstein": bernstein_set}
     if name not in make:
-        raise InputError("confidence", f"{name!r}", f"one of {', '.join(CHOICES)}")
+        raise InputError("confidence", f"{name!r}", one_of(name, CHOICES))
     return make[name](sk, counts, log_term, scale)
 
 

@@ -17,7 +17,11 @@ FloatArray = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
-HINTS = {"Skeleton": " (mdp.skeleton is one)", "RowSet": " (L1Ball, Box or Point)"}
+HINTS = {
+    "Skeleton": " (mdp.skeleton is one)",
+    "RowSet": " (L1Ball, Box or Point)",
+    "Results": " (am.Results.of_games({name: [game]}) makes one)",
+}
 MOST = 2.0**53
 """The largest count accepted: floating point represents every whole number up to it."""
 ROOM = 64

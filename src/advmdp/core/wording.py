@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
 
+CLOSE = 0.6
+"""The least similarity of a suggestion, as difflib counts it."""
 LEAST_PART = 3
 """A shorter word may be a part of any name, so it suggests none."""
 
@@ -41,13 +43,26 @@ def exact(value: object) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the end of a sentence; nothing if no known word is close."""
-    from difflib import get_close_matches
+    """What was probably meant, as the end of a sentence; nothing if no known word is close.
 
+    Upper and lower case are alike.  Words that are equally close are all named.
+    """
+    from difflib import SequenceMatcher
+
+    names, small = list(known), word.lower()
+    longer = [name for name in names if len(word) > LEAST_PART and small in name.lower()]
+    if len(longer) == 1:
+        return f"; did you mean {longer[0]}?"
+    close = {name: SequenceMatcher(None, small, name.lower()).ratio() for name in names}
+    best = max(close.values(), default=0.0)
+    found = [name for name in names if close[name] == best and best >= CLOSE]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def one_of(word: object, known: Iterable[str]) -> str:
+    """The words that are possible, and which was probably meant."""
     names = list(known)
-    longer = [name for name in names if len(word) > LEAST_PART and word in name]
-    found = longer if len(longer) == 1 else get_close_matches(word, names, n=1)
-    return "".join(f"; did you mean {name}?" for name in found)
+    return f"one of {', '.join(names)}{meant(word, names) if isinstance(word, str) else ''}"
 
 
 def plural(count: int, thing: str) -> str:

@@ -119,7 +119,9 @@ def _try(spec: Spec, run: Run, longest: int) -> None:
     with _at(spec, "losses", place(spec.losses, run.losses)):
         losses = run.make_losses()
     if losses.episodes is not None and longest > losses.episodes:
-        most = f"at most {losses.episodes:,}, the length of {losses!r}"
+        file = getattr(run.losses, "file", None) or getattr(run.world, "file", None)
+        whose = "the losses have" if file is None else f"{Path(file).name} has"
+        most = f"at most {losses.episodes:,}, all that {whose}"
         raise InputError(f"{spec.where}, horizons", f"{longest:,}", most)
     with _at(spec, "learners", place(spec.learners, run.learner)):
         play(mdp, losses, run.make_learner(mdp), 1, criterion=run.make_criterion())

@@ -48,7 +48,7 @@ from pydantic_core import PydanticCustomError
 
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
-from advmdp.core.wording import meant
+from advmdp.core.wording import one_of
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.registry import LEARNERS
 from advmdp.scenarios import SCENARIOS, scenario_parameters
@@ -100,7 +100,7 @@ def _one_of(known: Iterable[str]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in names:
-            raise ValueError(f"one of {', '.join(names)}")
+            raise ValueError(one_of(name, names))
         return name
 
     return AfterValidator(check)
@@ -318,7 +318,7 @@ def read_spec(path: str | PathLike[str]) -> Spec:
 def checked_spec(table: dict[str, Any], where: str, folder: Path) -> Spec:
     """Check a table and make a spec of it; files are relative to ``folder``."""
     try:
-        spec = Spec.model_validate(_singular(table))
+        spec = Spec.model_validate(_singular(table, where))
     except ValidationError as error:
         first = _most_telling(error.errors())
         raise InputError(f"{where}, {_place(first['loc'])}", _given(first), _possible(first)) from None
@@ -351,7 +351,7 @@ def _check_parameters(spec: Spec, where: str) -> None:
 def _check_names(where: str, whose: str, given: dict[str, Any], takes: list[str]) -> None:
     for name, value in given.items():
         if name not in takes:
-            known = f"one of {', '.join(takes)}{meant(name, takes)}" if takes else "none"
+            known = one_of(name, takes) if takes else "none"
             raise InputError(f"{where}.{name}", f"unknown parameter of {whose}", known)
         _check_plain(f"{where}.{name}", value)
 
@@ -378,10 +378,12 @@ def _check_own(spec: Spec, where: str) -> None:
                 raise InputError(f"{where}, losses.{j}", given, f"kind = one of {others}")
 
 
-def _singular(table: dict[str, Any]) -> dict[str, Any]:
+def _singular(table: dict[str, Any], where: str) -> dict[str, Any]:
     """Accept [world] instead of [[worlds]] with one table, and likewise for losses and learners."""
     found = dict(table)
     for one, many in (("world", "worlds"), ("loss", "losses"), ("learner", "learners")):
+        if isinstance(found.get(one), list):
+            raise InputError(f"{where}, {one}", "a list", f"[[{many}]] for several, or [{one}] for one")
         if one in found and many not in found:
             found[many] = [found.pop(one)]
         elif isinstance(found.get(many), dict):
@@ -459,10 +461,10 @@ def _possible(error: Any) -> str:
         return "a value: it has no default"
     if error["type"] == "extra_forbidden":
         fields = _fields_at(error["loc"])
-        return f"one of {', '.join(fields)}{meant(str(error['loc'][-1]), fields)}"
+        return one_of(str(error["loc"][-1]), fields)
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         kinds = PARTS[str(error["loc"][0])]
-        return f"kind = one of {', '.join(kinds)}{meant(str(error.get('ctx', {}).get('tag', '')), kinds)}"
+        return f"kind = {one_of(str(error.get('ctx', {}).get('tag', '')), kinds)}"
     if error["type"] in WORDS:
         return WORDS[error["type"]].format(**error.get("ctx", {}))
     message: str = error["msg"]

@@ -335,7 +335,7 @@ class Learner(ABC):
         from advmdp.learners.registry import taking_late_losses
 
         given = "an episode whose loss may arrive late"
-        return InputError(type(self).__name__, given, f"calls of update in order, or {taking_late_losses()}")
+        return InputError(type(self).__name__, given, f"calls of update in order, or {', '.join(taking_late_losses())}")
 
     def observed(self, trajectory: Trajectory, loss: FloatArray) -> FloatArray:
         """Select the part of a whole loss that this learner sees.

@@ -9,6 +9,7 @@ from functools import cache
 from inspect import Parameter, signature
 from math import inf
 
+from advmdp.core import wording
 from advmdp.core.arrays import is_number, whole
 from advmdp.core.errors import InputError
 
@@ -43,5 +44,5 @@ def theory_or(name: str, value: float | str) -> float | str:
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Check that ``value`` is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(name, f"{value!r}", f"one of {', '.join(choices)}")
+        raise InputError(name, f"{value!r}", wording.one_of(value, choices))
     return value

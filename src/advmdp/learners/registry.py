@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from advmdp.core.arrays import expect
 from advmdp.core.errors import AdvMDPError, InputError
+from advmdp.core.wording import one_of
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner, make_again
 from advmdp.learners.baselines import FollowLeader, ReplayLast, Uniform
@@ -79,7 +80,7 @@ def make_learner(
     """
     kind = LEARNERS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InputError("learner", f"{name!r}", f"one of {', '.join(LEARNERS)}")
+        raise InputError("learner", f"{name!r}", one_of(name, LEARNERS))
     takes = parameter_names(kind)
     _check_parameters(f"learner {name}", takes, parameters)
     given = {key: value for key, value in (offered or {}).items() if key in takes} | parameters
@@ -166,12 +167,12 @@ def load_learner(
 def _check_parameters(where: str, takes: tuple[str, ...], given: Mapping[str, Any]) -> None:
     """Reject unknown parameters."""
     if strange := [name for name in given if name not in takes]:
-        raise InputError(where, f"parameter '{strange[0]}'", f"one of {', '.join(takes)}")
+        raise InputError(where, f"parameter '{strange[0]}'", one_of(strange[0], takes))
 
 
-def taking_late_losses() -> str:
+def taking_late_losses() -> list[str]:
     """The names of the learners that support late losses."""
-    return ", ".join(name for name, kind in LEARNERS.items() if kind.takes_late_losses)
+    return [name for name, kind in LEARNERS.items() if kind.takes_late_losses]
 
 
 def fitting(

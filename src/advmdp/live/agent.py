@@ -118,12 +118,14 @@ class Agent:
             "patience": patience, "criterion": criterion,
         }  # fmt: skip
         said = {name: value for name, value in given.items() if value is not None}
-        if not path_of("path", path).exists() and skeleton is None:
-            raise InputError(f"{path}", "no such file, and no skeleton", "skeleton=, to make a new agent")
+        # Made before its file, so that nothing is left behind where something that was said is wrong.
+        new = None if path_of("path", path).exists() else made(path, skeleton, said, parameters)
         log = Log.write(path, durable)
         try:
             if log.last == 0:
-                return cls(Recorder(log, made(log, skeleton, said, parameters), 0))
+                state, opened = new or made(path, skeleton, said, parameters)
+                log.append([opened])
+                return cls(Recorder(log, state, 0))
             state, kept = rebuilt(log)
             check_same(state, skeleton, said, parameters)
             return cls(Recorder(log, state, kept))
@@ -275,9 +277,12 @@ class Agent:
     def explain(self, state: Label) -> dict[Label, Explanation]:
         """Explain the policy in a state.
 
-        The costs are the means of those learned so far. The expected cost is that of the policy for the next episode
-        under the estimated probabilities. The interval spans the confidence set and, where no cost is known, all costs
-        within the units.
+        The costs are the means of those learned so far, each episode alike. The learner may know better: SelfTuning
+        follows weekdays and other patterns, so it may rightly prefer an action that costs more on average. The
+        probabilities say what it does; the costs say what has been the case.
+
+        The expectation is that of the policy for the next episode under the estimated probabilities. The interval has
+        the least and the greatest over the confidence set, and over all costs within the units where none is known.
 
         Parameters
         ----------

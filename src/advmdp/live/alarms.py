@@ -43,7 +43,7 @@ def watch(history: History) -> Watch:
     sk = now.skeleton
     for episode in history.episodes():
         given = [step.cost for step in episode.steps if step.cost is not None]
-        costs = np.array(given if episode.loss is None else [*given, *episode.loss[~np.isnan(episode.loss)]])
+        costs = np.concatenate(episode.given())
         found.costs += len(costs)
         away = np.maximum(units.low - costs, costs - units.high)
         if (away > 0.0).any():
@@ -67,7 +67,7 @@ def alarms(history: History, delta: float = 0.05) -> list[str]:
     if found.outside:
         share = f"{plural(found.outside, 'cost')} of {found.costs:,} lie outside the units"
         range_ = f"{number(units.low)} to {number(units.high)}; the furthest is {number(found.furthest)}"
-        said.append(f"{share}, {range_}. The agent learned the clipped costs.")
+        said.append(f"{share}, {range_}. The agent learns clipped costs; units= sets the range when an agent is made.")
     if found.episodes and found.untold > SILENT * found.episodes:
         said.append(f"The costs of {found.untold:,} of {plural(found.episodes, 'ended episode')} are not known.")
     sk = history.skeleton

@@ -65,7 +65,10 @@ class Explanation(NamedTuple):
 
     probability: float
     cost: float
-    """The expected cost under the estimated probabilities."""
+    """Expected, under the estimated probabilities, at the mean costs of all episodes learned.
+
+    The learner may expect others today, such as those of this weekday, and then prefers an action that looks dearer.
+    """
     low: float
     """The smallest expected cost over the confidence set."""
     high: float

@@ -54,6 +54,11 @@ class Units(NamedTuple):
             i = int(np.argmax(bad))
             self.check(f"loss at {sk.where_transition(i)}", float(costs[i]))
 
+    def first_outside(self, costs: FloatArray) -> int | None:
+        """The place of the first cost that lies outside; None if there is none."""
+        found = np.flatnonzero((costs < self.low) | (costs > self.high))
+        return int(found[0]) if found.size else None
+
     def outsiders(self, costs: FloatArray) -> int:
         """The number of costs outside the units."""
         return int(((costs < self.low) | (costs > self.high)).sum())

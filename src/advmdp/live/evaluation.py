@@ -22,7 +22,7 @@ import numpy as np
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import InputError
-from advmdp.core.wording import number, plural
+from advmdp.core.wording import number, one_of, plural
 from advmdp.live.agent import Agent
 from advmdp.live.costs import Units
 from advmdp.live.evidence import Evidence, gather
@@ -71,9 +71,14 @@ class Evaluation:
     left_out
         The number of episodes of the log that it could not use.
     logged
-        What was paid in the episodes used; NaN if no path is known to its end.
+        What was paid per episode in those of the episodes used that reached the end with all costs known; NaN if there
+        are none. It comes from the log, whatever was removed from the world since.
+    logged_episodes
+        The number of these episodes.
     weight
-        The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does.
+        The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+    clipped
+        The number of costs in the log outside the units. Estimates take them clipped; ``logged`` does not.
     delta
         The probability that the interval misses the truth.
     estimates
@@ -103,18 +108,27 @@ class Evaluation:
     left_out: int
     """Episodes of the log that it could not use."""
     logged: float
-    """What was paid in the episodes used; NaN if no path is known to its end."""
+    """What was paid per episode in ``logged_episodes`` of the episodes used; NaN where there are none."""
+    logged_episodes: int
+    """Of the episodes used, those that reached the end with all costs known."""
     weight: float
-    """The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does."""
+    """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
+    clipped: int
+    """Costs in the log outside the units, which estimates take clipped, and ``logged`` does not."""
     delta: float
     estimates: dict[str, Estimate]
     """The estimates of all methods that the log allows."""
 
     def __str__(self) -> str:
         sure = f"between {number(self.low)} and {number(self.high)} with probability {1.0 - self.delta:g}"
-        based = f"{self.method}, {plural(self.episodes, 'episode')}"
+        needs = "a whole loss" if self.method == WHOLE else "a finished path with all costs"
+        left = f", {self.left_out:,} without {needs} left out" if self.left_out else ""
+        based = f"{self.method}, {plural(self.episodes, 'episode')}{left}"
         paid = "unknown" if np.isnan(self.logged) else number(self.logged)
-        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}"
+        if 0 < self.logged_episodes < self.episodes:
+            paid += f" in the {self.logged_episodes:,} of them that ended with all costs known"
+        outside = f"; {plural(self.clipped, 'cost')} outside the units, clipped in the estimate" if self.clipped else ""
+        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}{outside}"
 
 
 def evaluate(
@@ -168,7 +182,7 @@ def evaluate(
     if isinstance(delta, bool) or not isinstance(delta, float) or not 0.0 < delta < 1.0:
         raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
     if method is not None and method not in METHODS:
-        raise InputError("method", f"{method!r}", f"one of {', '.join(METHODS)}")
+        raise InputError("method", f"{method!r}", one_of(method, METHODS))
     history = History.read(log)
     evidence = gather(history)
     pi = checked_policy(evidence.skeleton, policy)
@@ -178,17 +192,11 @@ def evaluate(
         needs = "whole losses" if method == WHOLE else "finished paths with the cost of every step, or whole losses"
         raise InputError("log", f"{plural(evidence.episodes, 'episode')}, none of them usable", needs)
     cost, low, high, used = found[chosen]
-    if chosen == WHOLE:
-        known = [told.paid for told in evidence.told if told.paid is not None]
-        weight = 1.0
-    else:
-        known = [float(path.losses.sum()) for path in evidence.paths]
-    paid = (
-        float(history.terms.units.costs(np.array(known).mean(keepdims=True), evidence.skeleton.num_steps)[0])
-        if known
-        else np.nan
-    )
-    return Evaluation(cost, low, high, chosen, used, evidence.episodes - used, paid, weight, delta, found)
+    judged = evidence.told if chosen == WHOLE else evidence.paths
+    known = [evidence.paid[one.episode] for one in judged if one.episode in evidence.paid]
+    paid = float(np.mean(known)) if known else np.nan
+    left, weight = evidence.episodes - used, 1.0 if chosen == WHOLE else weight
+    return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, evidence.clipped, delta, found)
 
 
 def all_estimates(

@@ -1,7 +1,10 @@
 """The evidence of a log about the current world: visits, whole losses, and paths with their decision probabilities.
 
-All arrays are over the skeleton of the agent's current world; transitions of earlier worlds are matched by name.
-Losses are scaled to [0, 1].
+Everything is over the skeleton of the agent's present world; transitions of earlier worlds are found in it by name.
+Losses are scaled to [0, 1].  What was paid is as logged, in the caller's units, whatever the present world is.
+
+A path with an action that was removed since is kept: policies of today take that action with probability 0, so the path
+has weight 0 from there on.  Without it the weights of the other paths would not have mean 1.
 """
 
 from dataclasses import dataclass
@@ -25,9 +28,7 @@ class ToldLoss(NamedTuple):
 
     episode: int
     loss: FloatArray
-    """Over transitions; NaN where no cost is known, now or earlier."""
-    paid: float | None
-    """What the episode paid, as a sum of losses; None if its path is not known to the end."""
+    """Over transitions; NaN where nothing is known, now or before."""
 
 
 class LoggedPath(NamedTuple):
@@ -35,7 +36,9 @@ class LoggedPath(NamedTuple):
 
     episode: int
     pairs: Ints
+    """-1 for those that were removed since."""
     transitions: Ints
+    """-1 for those that were removed since."""
     chances: FloatArray
     """The probability with which the agent took each action."""
     losses: FloatArray
@@ -52,6 +55,10 @@ class Evidence:
     """How often each transition was seen, including in episodes of others."""
     told: list[ToldLoss]
     paths: list[LoggedPath]
+    paid: dict[int, float]
+    """By episode of the agent's own, what it paid in the caller's units; those that ended with all costs known."""
+    clipped: int = 0
+    """Costs outside the units; as losses they are clipped."""
 
     @property
     def world(self) -> MDP:
@@ -78,29 +85,29 @@ def gather(history: History) -> Evidence:
     """Read the whole log once."""
     now = history.worlds[-1]
     sk, terms = now.skeleton, history.terms
-    seen, told, paths, count = np.zeros(sk.num_transitions, np.int64), [], [], 0
+    seen, told, paths, paid, count, clipped = np.zeros(sk.num_transitions, np.int64), [], [], {}, 0, 0
     last = np.full(sk.num_transitions, np.nan if isinstance(terms.missing, str) else _scaled(history, terms.missing))
     for episode in history.episodes():
         count += 1
+        clipped += sum(terms.units.outsiders(given) for given in episode.given())
         taken = _taken(episode, now)
         np.add.at(seen, taken[taken >= 0], 1)
-        loss = None
         if (given := losses_of(episode, terms)) is not None and episode.loss_world is not None:
             loss = _moved(given, episode.loss_world, now)
             loss = np.where(np.isnan(loss), last, loss)
             last = loss if isinstance(terms.missing, str) else last
-        costs = _costs(episode, taken, loss, history)
-        whole = len(taken) == sk.num_steps and bool((taken >= 0).all())
-        if loss is not None:
-            known = whole and not np.isnan(costs).any()
-            told.append(ToldLoss(episode.id, loss, float(costs.sum()) if known else None))
-        if whole and not episode.observed and not np.isnan(costs).any():
-            paths.append(LoggedPath(episode.id, pairs_of(sk, taken), taken, _chances(episode), costs))
-    return Evidence(sk, count, seen, told, paths)
+            told.append(ToldLoss(episode.id, loss))
+        if episode.observed or (total := episode.paid) is None:
+            continue
+        paid[episode.id] = total
+        if len(taken) == sk.num_steps and not _replaced(episode, taken, now):
+            losses = terms.units.scaled(episode.costs)
+            paths.append(LoggedPath(episode.id, pairs_of(sk, taken), taken, _chances(episode), losses))
+    return Evidence(sk, count, seen, told, paths, paid, clipped)
 
 
 def pairs_of(sk: Skeleton, transitions: Ints) -> Ints:
-    """The pair of each transition."""
+    """The pair of each transition; -1 for transitions that are gone."""
     found: Ints = np.searchsorted(sk.transition_ptr, transitions, side="right") - 1
     return found
 
@@ -117,13 +124,10 @@ def _moved(values: FloatArray, old: World, now: World) -> FloatArray:
     return out
 
 
-def _costs(episode: LoggedEpisode, taken: Ints, loss: FloatArray | None, history: History) -> FloatArray:
-    """The loss of each finished step: from its own cost, else from the whole loss; NaN if unknown."""
-    single = [np.nan if step.cost is None else step.cost for step in episode.steps[: len(taken)]]
-    costs = np.array([_scaled(history, cost) for cost in single])
-    if loss is None or not len(taken):
-        return costs
-    return np.where(np.isnan(costs) & (taken >= 0), loss[np.maximum(taken, 0)], costs)
+def _replaced(episode: LoggedEpisode, taken: Ints, now: World) -> bool:
+    """Whether an action of the path leads elsewhere today: it was removed, and added again with other successors."""
+    gone = [episode.world.steps[step.transition][:2] for step, i in zip(episode.steps, taken, strict=True) if i < 0]  # type: ignore[index]
+    return any(pair in now.pairs for pair in gone)
 
 
 def _scaled(history: History, cost: float) -> float:

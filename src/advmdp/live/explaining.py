@@ -1,8 +1,11 @@
 """Explanations of a policy: the expected cost of each action, with an interval.
 
-With mean losses l, Q(x, a) is the value of the policy under the estimated rows Pbar(.|x, a).  Its interval is the
-smallest and the largest value over the confidence set, by extended backward induction (:func:`advmdp.policy_interval`).
-A transition without a known loss may cost anything within the units.
+With l the mean of all losses learned, Q(x, a) is the value of the policy under the estimated rows Pbar(.|x, a), and its
+interval the least and the greatest value over the confidence set, by extended backward induction
+(:func:`advmdp.policy_interval`).  A transition of which no loss is known may cost anything within the units.
+
+These are not the losses that the learner expects next.  Most experts of SelfTuning predict none: they are policies, and
+what is mixed are their q.  So the mean is given, which says the same for every learner, and is called that.
 """
 
 import numpy as np

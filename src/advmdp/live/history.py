@@ -18,7 +18,7 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import LogError
 from advmdp.live.agent import Agent
 from advmdp.live.log import Event, Log
-from advmdp.live.state import Terms
+from advmdp.live.state import FINISHED, Terms
 from advmdp.live.worlds import World
 from advmdp.model.skeleton import Skeleton
 
@@ -60,6 +60,30 @@ class LoggedEpisode:
     def skeleton(self) -> Skeleton:
         """The skeleton of its world."""
         return self.world.skeleton
+
+    def given(self) -> list[FloatArray]:
+        """All costs that were told, in the caller's units: those of steps, and those of the whole loss."""
+        steps = np.array([step.cost for step in self.steps if step.cost is not None], float)
+        return [steps] if self.loss is None else [steps, self.loss[~np.isnan(self.loss)]]
+
+    @property
+    def costs(self) -> FloatArray:
+        """What each step cost in the caller's units: its own cost, else that of the whole loss; NaN where unknown."""
+        found = np.array([np.nan if step.cost is None else step.cost for step in self.steps])
+        if self.loss is None or self.loss_world is None:
+            return found
+        place = self.world.map_to(self.loss_world)
+        for k, step in enumerate(self.steps):
+            if step.cost is None and step.transition is not None and (i := int(place[step.transition])) >= 0:
+                found[k] = self.loss[i]
+        return found
+
+    @property
+    def paid(self) -> float | None:
+        """What the episode paid in the caller's units; None unless it reached the end and all its costs are known."""
+        if self.ended != FINISHED or np.isnan(costs := self.costs).any():
+            return None
+        return float(costs.sum())
 
 
 class History:

@@ -85,6 +85,8 @@ class Log:
         """
         file = path_of("path", path)
         with _errors(file):
+            if file.is_file() and not Path(f"{file}.lock").exists():
+                _refuse_others(file)
             lock = None if f"{path}" == IN_MEMORY else _locked(file)
             connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             log = cls(file, connection, lock)
@@ -275,6 +277,15 @@ def _locked(file: Path) -> sqlite3.Connection:
             raise
         raise LogError(f"{file}", "in use by another agent", "one agent at a time (am.Agent.close ends it)") from None
     return lock
+
+
+def _refuse_others(file: Path) -> None:
+    """Raise an error for a file that is not a log, before a lock is made beside it."""
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)
+    try:
+        _is_new(file, connection)
+    finally:
+        connection.close()
 
 
 def _is_new(file: Path, connection: sqlite3.Connection) -> bool:

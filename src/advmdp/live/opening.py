@@ -7,6 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError, LogError
+from advmdp.core.wording import one_of
 from advmdp.learners.registry import LEARNERS, make_learner, taking_late_losses
 from advmdp.live.costs import Units, checked_missing
 from advmdp.live.log import Event, Log
@@ -26,13 +27,18 @@ def learners_for(feedback: str) -> str:
     return " or ".join(kind.__name__ for kind in fit if feedback in kind.sees)
 
 
-def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]) -> AgentState:
-    """Make a new agent, with its first event."""
+def made(
+    path: object, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> tuple[AgentState, Event]:
+    """A new agent, and its first event for the log."""
     if told is None:
-        raise InputError(f"{log.path}", "an empty log, and no skeleton", "skeleton=, to make a new agent")
+        raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
-    if isinstance(name, str) and name in LEARNERS and not LEARNERS[name].takes_late_losses:
-        raise InputError("learner", f"{name}, which needs losses in order", f"one of {taking_late_losses()}")
+    if name not in (fit := taking_late_losses()):
+        given = (
+            f"{name}, whose losses must come in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
+        )
+        raise InputError("learner", given, one_of(name, fit))
     try:
         learner = make_learner(name, told, said.get("criterion"), **parameters)
     except TypeError as error:  # a missing parameter without a default
@@ -47,9 +53,7 @@ def made(log: Log, told: Skeleton | MDP | None, said: Mapping[str, Any], paramet
     world = World(0, learner.skeleton)
     dynamics = None if learner.mdp is None else learner.mdp.transition
     body = {"terms": terms.described(), "world": world.described()}
-    state = AgentState(terms, world, dynamics, learner)
-    log.append([Event("opened", None, 0, body, dynamics)])
-    return state
+    return AgentState(terms, world, dynamics, learner), Event("opened", None, 0, body, dynamics)
 
 
 def rebuilt(log: Log) -> tuple[AgentState, int]:

@@ -10,7 +10,7 @@ nothing; contradicting one is a :class:`ConflictError`.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from advmdp.core.arrays import whole
 from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
+from advmdp.core.wording import number
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
 from advmdp.live.opening import learners_for, past_losses
@@ -45,6 +46,8 @@ class Recorder:
         """The number of the event after which the snapshot was taken."""
         self._broken = False
         self._closed = False
+        self._warned = state.counts["clipped"] > 0
+        """Whether a cost outside the units was seen; it is worth one warning."""
 
     def begin(self, event_id: str | None) -> int:
         """Begin an episode, or find the one with this id; return its number."""
@@ -93,6 +96,8 @@ class Recorder:
                 events.append(Event("ended", id, 0, {"why": FINISHED}))
             else:
                 self._decide(r, events)
+        if paid is not None:
+            self._warn_if_clipped(lambda: sk.pair_label(p), paid)
 
     def cost(self, id: int, cost: float, at: Label | None) -> None:
         """Record the cost of a step."""
@@ -107,6 +112,7 @@ class Recorder:
         with self._writing() as events:
             self.state.cost(r, step, paid)
             events.append(Event("cost", id, step, {"cost": paid}))
+        self._warn_if_clipped(lambda: self.state.worlds[r.world].skeleton.pair_label(r.pairs[step]), paid)
 
     def end(self, id: int) -> None:
         """End an episode before its last state."""
@@ -136,6 +142,8 @@ class Recorder:
         with self._writing() as events:
             self.state.tell(r, costs)
             events.append(Event("told", r.number, 0, {"world": world.number}, costs))
+        if (i := self.state.terms.units.first_outside(costs)) is not None:
+            self._warn_if_clipped(lambda: world.skeleton.transition_label(i), float(costs[i]))
 
     def observe(
         self,
@@ -160,9 +168,11 @@ class Recorder:
                 raise ConflictError(f"observed episode {event_id!r}", "another path or other costs", "the same")
             return before.episode
         with self._writing() as events:
-            number = self.state.observe(body["transitions"])
-            events.append(Event("observed", number, 0, body, None, name))
-        return number
+            id = self.state.observe(body["transitions"])
+            events.append(Event("observed", id, 0, body, None, name))
+        if paid is not None and (k := self.state.terms.units.first_outside(np.array(paid, float))) is not None:
+            self._warn_if_clipped(lambda: world.skeleton.pair_label(int(path.pairs[k])), paid[k])
+        return id
 
     def extend(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> None:
         """Change the world."""
@@ -184,10 +194,10 @@ class Recorder:
     def find(self, id: int) -> Running:
         """Find an episode, open or in the log."""
         self.check_usable()
-        number = whole("episode", id, 0)
-        if (r := self.state.running.get(number)) is not None:
+        known = whole("episode", id, 0)
+        if (r := self.state.running.get(known)) is not None:
             return r
-        found = self.state.recall(self.log.of_episode(number, self.log.last + 1))
+        found = self.state.recall(self.log.of_episode(known, self.log.last + 1))
         if found is None:
             raise InputError("episode", f"{id}", f"an episode of this agent ({self.state.counts['begun']} so far)")
         return found
@@ -207,6 +217,20 @@ class Recorder:
                 self._keep_snapshot()
         self._closed = True
         self.log.close()
+
+    def _warn_if_clipped(self, place: Callable[[], str], cost: float) -> None:
+        """Say once that a cost is outside the units: clipped costs that are all alike teach nothing.
+
+        The event is in the log already, so that a warning that is made an error does not stop it half-way.
+        """
+        low, high, _ = self.state.terms.units
+        if self._warned or low <= cost <= high:
+            return
+        self._warned = True
+        units = f"the units, {number(low)} to {number(high)}{' by default' if (low, high) == (0.0, 1.0) else ''}"
+        says = f"the cost {number(cost)} of {place()} is outside {units}; the agent learns such costs clipped"
+        how = "make the agent with units=(least, greatest cost of a step), or outside='error' to refuse them"
+        warn_caller(f"{says}. To change this, {how}. Later ones are only counted (status().clipped)")
 
     def _warn_if_untaught(self) -> None:
         """Warn if a learner of whole losses gets only costs of steps, from which it cannot learn."""

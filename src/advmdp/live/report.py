@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray
 from advmdp.core.files import path_of, write_bytes
@@ -19,7 +20,7 @@ from advmdp.live.alarms import CHANGED, alarms
 from advmdp.live.answers import Status
 from advmdp.live.evidence import Evidence, gather
 from advmdp.live.history import History
-from advmdp.live.shadows import Shadow, shadows
+from advmdp.live.shadows import Shadow, judged_on, shadows
 from advmdp.web.lines import lines_svg
 from advmdp.web.pages import row, table, whole_page
 
@@ -59,8 +60,10 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
     history = History.read(agent)
     evidence, status = gather(history), agent.status()
     beside, warnings = shadows(history, evidence, delta, policies), alarms(history, delta)
-    paid = _paid(history, evidence)
-    sentences = _sentences(paid, beside)
+    account = Account.of(evidence, status)
+    sentences = account.sentences() + _sentences(account, beside, evidence.clipped)
+    if not warnings:
+        sentences.append("No alarm rings.")
     if any(CHANGED in text for text in warnings):
         sentences.append(
             "Some outcomes have changed (see Alarms). The estimates assume no change, so they are unreliable."
@@ -70,14 +73,16 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
         title=f"Agent {agent.log.path.name}",
         about=escape(_about(history, status)),
         summary="".join(f"<p>{escape(text)}</p>" for text in sentences),
-        alarms=_list(warnings) if warnings else "<p>None.</p>",
-        chart=_chart(paid, beside, history),
-        shadows=_shadow_table(paid, beside),
-        about_shadows=escape(_about_shadows(evidence, delta)),
+        first=_alarms(warnings),
+        chart=_chart(account, beside),
+        shadows=_shadow_table(account.compared, beside),
+        about_shadows=escape(_about_shadows(history, evidence, delta)),
         actions=_actions(agent, evidence),
         cut=f"Shown are the {MOST_ACTIONS} most visited." if evidence.skeleton.num_pairs > MOST_ACTIONS else "",
         counts=table(
-            ["", "count"], [row(text, [f"{getattr(status, key):,}"]) for key, text in COUNTS.items()], "Counts"
+            ["", "count"],
+            [row(text, [f"{getattr(status, key):,}"]) for key, text in COUNTS.items()],
+            "Since the agent was made",
         ),
         data="{}",
     )
@@ -90,22 +95,59 @@ def _about(history: History, status: Status) -> str:
     return f"{said}; a step costs {number(low)} to {number(high)}. Written on {written}."
 
 
-def _paid(history: History, evidence: Evidence) -> FloatArray:
-    """What each episode paid, in the caller's units, for episodes with all costs known."""
-    if evidence.told:
-        sums = [one.paid for one in evidence.told if one.paid is not None]
-    else:
-        sums = [float(path.losses.sum()) for path in evidence.paths]
-    return history.terms.units.costs(np.array(sums, float), evidence.skeleton.num_steps)
+class Account(NamedTuple):
+    """What was paid in the caller's units, from the log: in all, and in the episodes that rules are judged on."""
+
+    paid: FloatArray
+    """By episode that reached the end with all its costs known."""
+    compared: FloatArray
+    """Those of these that rules are judged on too."""
+    known: NDArray[np.bool_]
+    """By episode that rules are judged on, whether it is one of these."""
+    others: int
+    """Episodes that did not reach the end, or of which some costs are not known."""
+    rest: float
+    """What is known to have been paid in them."""
+    whole: bool
+    """Whether rules are judged on whole losses."""
+
+    @classmethod
+    def of(cls, evidence: Evidence, status: Status) -> "Account":
+        """From what the log says."""
+        paid, judged = np.array(list(evidence.paid.values()), float), judged_on(evidence)
+        compared = np.array([evidence.paid[id] for id in judged if id in evidence.paid], float)
+        known = np.array([id in evidence.paid for id in judged], np.bool_)
+        return cls(paid, compared, known, status.begun - len(paid), status.paid - paid.sum(), bool(evidence.told))
+
+    def sentences(self) -> list[str]:
+        """What was paid, what is left out of that, and how it is compared."""
+        paid, compared, said = self.paid, self.compared, []
+        if len(paid):
+            mean, total = number(float(paid.mean())), number(float(paid.sum()))
+            said.append(f"The agent paid {mean} per episode over {plural(len(paid), 'episode')}, {total} in all.")
+        else:
+            said.append("No episode has ended with all its costs known, so there is nothing to account for yet.")
+        if self.others and (len(paid) or abs(self.rest) > 1e-9):
+            some = f" What is known of their costs adds {number(self.rest)}." if abs(self.rest) > 1e-9 else ""
+            one = "1 other episode is" if self.others == 1 else f"{self.others:,} other episodes are"
+            said.append(f"{one} left out: not ended at the last state, or not all costs are known.{some}")
+        if len(paid) and len(self.known) and not len(compared) == len(paid) == len(self.known):
+            needs = "whose whole loss was told" if self.whole else "whose actions lead where they led then"
+            which = f"Rules are judged on the {plural(len(self.known), 'episode')} {needs}"
+            mean = f"paid {number(float(compared.mean()))} per episode" if len(compared) else "has no known total"
+            said.append(f"{which}. In the {len(compared):,} of these that are accounted for, the agent {mean}.")
+        return said
 
 
-def _sentences(paid: FloatArray, beside: list[Shadow]) -> list[str]:
-    if not len(paid):
-        return ["No finished episode has all its costs known yet, so there is nothing to report."]
-    mean = float(paid.mean())
-    said = [
-        f"The agent paid {number(mean)} per episode over {plural(len(paid), 'episode')}, {number(paid.sum())} in all."
-    ]
+def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str]:
+    said: list[str] = []
+    paid = account.compared
+    if not len(account.paid):
+        return said
+    # Against NaN nothing is below or above: clipped costs cannot be compared with those that were paid.
+    mean = float(paid.mean()) if len(paid) and not clipped else np.nan
+    if clipped and beside:
+        said.append("Rules are judged by costs clipped to the units, so they cannot be compared with what was paid.")
     for one in sorted(beside, key=lambda shadow: shadow.estimate.cost):
         cost, low, high, _ = one.estimate
         judged = "below" if high < mean else "above" if low > mean else ""
@@ -114,10 +156,12 @@ def _sentences(paid: FloatArray, beside: list[Shadow]) -> list[str]:
     return said
 
 
-def _chart(paid: FloatArray, beside: list[Shadow], history: History) -> str:
-    courses = {AGENT: paid} | {one.name: one.course for one in beside if one.course is not None}
-    if len(paid) < 2:
+def _chart(account: Account, beside: list[Shadow]) -> str:
+    """All lines are over the same episodes."""
+    if len(account.compared) < 2:
         return ""
+    courses = {AGENT: account.compared}
+    courses |= {one.name: one.course[account.known] for one in beside if one.course is not None}
     so_far = {name: np.cumsum(course) / np.arange(1, len(course) + 1) for name, course in courses.items()}
     return lines_svg(so_far, "Mean cost of the episodes so far", "in your units")
 
@@ -130,7 +174,12 @@ def _shadow_table(paid: FloatArray, beside: list[Shadow]) -> str:
     return table(["per episode", "paid", "at least", "at most", "episodes"], body, "Cost per episode, in your units")
 
 
-def _about_shadows(evidence: Evidence, delta: float) -> str:
+def _about_shadows(history: History, evidence: Evidence, delta: float) -> str:
+    gone = " Rules choose among the actions of today; the agent also had those that were removed since."
+    return _how_judged(evidence, delta) + (gone if history.worlds[-1].removed else "")
+
+
+def _how_judged(evidence: Evidence, delta: float) -> str:
     if evidence.told:
         judged = "Rules are judged on the whole losses, in the estimated world; intervals cover all plausible worlds"
         return f"{judged}, with probability {1.0 - delta:g}. Losses that react to decisions would have been different."
@@ -150,5 +199,8 @@ def _actions(agent: "Agent", evidence: Evidence) -> str:
     return table(["state/action", "probability now", "visits", "radius"], body, "Actions")
 
 
-def _list(texts: list[str]) -> str:
-    return f'<ul class="findings">{"".join(f"<li>{escape(text)}</li>" for text in texts)}</ul>'
+def _alarms(texts: list[str]) -> str:
+    """A section above the summary, in the colour of what is bad; nothing if all is well."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    head = '<section class="alarms" aria-labelledby="h-alarms"><h2 id="h-alarms">Alarms</h2>'
+    return f'{head}<ul class="findings">{items}</ul></section>\n' if texts else ""

@@ -18,7 +18,7 @@ import numpy as np
 from advmdp.confidence import RowSet
 from advmdp.core.arrays import FloatArray
 from advmdp.live.evaluation import METHODS, Estimate, all_estimates, believed_interval
-from advmdp.live.evidence import Evidence, estimated
+from advmdp.live.evidence import Evidence, ToldLoss, estimated
 from advmdp.live.history import History
 from advmdp.model.occupancy import best_response, occupancy
 from advmdp.model.policy import checked_policy, uniform_policy
@@ -47,7 +47,7 @@ def shadows(
     policies |= {name: checked_policy(sk, policy) for name, policy in (fixed or {}).items()}  # type: ignore[arg-type]
     if not evidence.told:
         return [] if not evidence.paths else [_weighted(history, evidence, *one, delta) for one in policies.items()]
-    recent = evidence.told[-max(1, MOST // sk.num_transitions) :]
+    recent = _recent(evidence)
     losses, row_set = [one.loss for one in recent], evidence.row_set(delta)
     began = {one.episode: s for s, one in enumerate(recent)}
     replayed, led = [policies[RANDOM]] * len(recent), [policies[RANDOM]] * len(recent)
@@ -58,6 +58,15 @@ def shadows(
         _changing(history, evidence, row_set, LEADER, losses, led),
     ]
     return found + [_changing(history, evidence, row_set, name, losses, [pi]) for name, pi in policies.items()]
+
+
+def judged_on(evidence: Evidence) -> list[int]:
+    """The episodes that baselines are judged on: the last with a whole loss, else those with a path and its costs."""
+    return [one.episode for one in (_recent(evidence) if evidence.told else evidence.paths)]
+
+
+def _recent(evidence: Evidence) -> list[ToldLoss]:
+    return evidence.told[-max(1, MOST // evidence.skeleton.num_transitions) :]
 
 
 def _weighted(history: History, evidence: Evidence, name: str, policy: FloatArray, delta: float) -> Shadow:

@@ -45,7 +45,8 @@ def weighted_estimates(
 ) -> tuple[dict[str, Bounds], float]:
     """The three estimates by name, as sums of losses per episode, and the mean weight of a whole path."""
     pairs, costs = np.array([path.pairs for path in paths]), np.array([path.losses for path in paths])
-    rho = np.cumprod(policy[pairs] / np.array([path.chances for path in paths]), axis=1)
+    taken = np.where(pairs >= 0, policy[pairs], 0.0)  # a policy does not take what was removed
+    rho = np.cumprod(taken / np.array([path.chances for path in paths]), axis=1)
     z = NormalDist().inv_cdf(1.0 - delta / 2.0)
     missing = np.maximum(0.0, 1.0 - rho.mean(axis=0))
     most = float(missing.sum())
@@ -69,8 +70,9 @@ def doubly_robust(
             values = _fitted(sk, seen, total, policy)
         after = values.state[sk.successor[path.transitions]]
         found[s] = values.state[0] + rho[s] @ (costs[s] + after - values.pair[path.pairs])
-        np.add.at(seen, path.transitions, 1)
-        np.add.at(total, path.transitions, costs[s])
+        there = path.transitions >= 0
+        np.add.at(seen, path.transitions[there], 1)
+        np.add.at(total, path.transitions[there], costs[s][there])
     return found
 
 

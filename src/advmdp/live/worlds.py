@@ -52,6 +52,11 @@ class World:
         return {step: i for i, step in enumerate(self.steps)}
 
     @cached_property
+    def pairs(self) -> set[tuple[Label, Label]]:
+        """All (state, action)."""
+        return {step[:2] for step in self.steps}
+
+    @cached_property
     def successors(self) -> list[dict[int, int]]:
         """By pair, the number of the transition to each successor."""
         sk = self.skeleton

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from advmdp.core.errors import InputError
+from advmdp.core.wording import one_of
 from advmdp.scenarios.base import Scenario
 
 __all__ = ["SCENARIOS", "Scenario", "make_scenario", "scenario_packages", "scenario_parameters"]
@@ -56,7 +57,7 @@ def scenario_parameters(name: str) -> dict[str, Any]:
     True
     """
     if not isinstance(name, str) or name not in SCENARIOS:
-        raise InputError("scenario", f"{name!r}", f"one of {', '.join(SCENARIOS)}")
+        raise InputError("scenario", f"{name!r}", one_of(name, SCENARIOS))
     known = inspect.signature(import_module(SCENARIOS[name]).scenario).parameters
     return {key: parameter.default for key, parameter in known.items()}
 
@@ -112,6 +113,6 @@ def make_scenario(name: str, **parameters: Any) -> Scenario:
     """
     known = scenario_parameters(name)
     if strange := [key for key in parameters if key not in known]:
-        raise InputError(f"scenario {name}", f"parameter '{strange[0]}'", f"one of {', '.join(known)}")
+        raise InputError(f"scenario {name}", f"parameter '{strange[0]}'", one_of(strange[0], known))
     made: Scenario = import_module(SCENARIOS[name]).scenario(**parameters)
     return made

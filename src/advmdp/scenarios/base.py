@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advmdp.core.arrays import LARGEST, FloatArray, floats, frozen, real, whole
 from advmdp.core.errors import InputError
+from advmdp.core.wording import plural
 from advmdp.criteria import Criterion
 from advmdp.learners.self_tuning import SelfTuning
 from advmdp.losses import Losses, Policies
@@ -37,7 +38,7 @@ UnitCosts = Callable[[int, int], FloatArray]
 """(first, stop) -> the unit costs of these episodes, (stop - first, items, d); a pure function."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scenario:
     """A problem from practice: a world, its losses, and the money that a loss is worth.
 
@@ -81,6 +82,10 @@ class Scenario:
     episodes: int | None = None
     unit: str = "money"
     kinds: tuple[int, ...] | None = None
+
+    def __repr__(self) -> str:
+        recorded = "" if self.episodes is None else f", {plural(self.episodes, 'recorded episode')}"
+        return f"{type(self).__name__}({self.name}, {self.mdp!r}, costs in {self.unit}{recorded})"
 
     def learner(self, **parameters: Any) -> SelfTuning:
         """Make a SelfTuning learner with the skeleton, the criterion and the kinds of this scenario.

@@ -8,10 +8,11 @@ from importlib.resources import files
 from string import Template
 
 
-def whole_page(folder: str, title: str, about: str, summary: str, data: str, **parts: str) -> str:
+def whole_page(folder: str, title: str, about: str, summary: str, data: str, first: str = "", **parts: str) -> str:
     """A page that loads nothing else; its sections, script and extra style come from the package's ``folder``.
 
-    ``parts`` fill in the sections.  ``title`` is text, ``data`` is JSON for the script, and the others are HTML.
+    ``first`` comes before the summary, and ``parts`` fill in the sections.
+    ``title`` is text, ``data`` is JSON for the script, and the others are HTML.
     """
     shared = files("advmdp.web") / "page"
     package, _, name = folder.rpartition(".")
@@ -20,7 +21,7 @@ def whole_page(folder: str, title: str, about: str, summary: str, data: str, **p
     style += (own / "page.css").read_text("utf-8") if (own / "page.css").is_file() else ""
     script = (own / "page.js").read_text("utf-8") if (own / "page.js").is_file() else ""
     return Template((shared / "frame.html").read_text("utf-8")).substitute(
-        title=escape(title), about=about, summary=summary, data=data, style=style, style_hash=_hash(style),
+        title=escape(title), about=about, summary=summary, data=data, first=first, style=style, style_hash=_hash(style),
         script=script, script_hash=_hash(script),
         body=Template((own / "page.html").read_text("utf-8")).substitute(parts),
     )  # fmt: skip

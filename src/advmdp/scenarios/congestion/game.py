@@ -52,6 +52,7 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray, whole
 from advmdp.core.errors import InputError
 from advmdp.core.streams import stream_key, uniforms
+from advmdp.core.wording import number
 from advmdp.model.mdp import MDP, Trajectory
 from advmdp.model.occupancy import best_response, occupancy
 from advmdp.scenarios.congestion.delays import LinkDelays
@@ -109,7 +110,7 @@ class Commodity:
         return f"{self.source} -> {self.destination}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CongestionGame:
     """A congestion game; :func:`scenarios.congestion.congestion_game` makes one.
 
@@ -152,6 +153,10 @@ class CongestionGame:
     load: float | None = None
     matrices: FloatArray | None = None
     zones: frozenset[int] = frozenset()
+
+    def __repr__(self) -> str:
+        many = "commodity" if len(self.commodities) == 1 else "commodities"
+        return f"CongestionGame({self.topology!r}, {len(self.commodities):,} {many}, demand {number(self.demand)})"
 
     @cached_property
     def demand(self) -> float:
@@ -464,7 +469,7 @@ class _Play:
         return float(values[order][np.searchsorted(reached, share * reached[-1])])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Course:
     """The results of :meth:`scenarios.congestion.CongestionGame.play`.
 
@@ -501,6 +506,9 @@ class Course:
     p99: dict[str, float]
     references: dict[str, float]
     seed: int
+
+    def __repr__(self) -> str:
+        return f"Course({self.game!r}, {self.episodes:,} episodes of {', '.join(self.use)})"
 
     @property
     def episodes(self) -> int:

@@ -100,7 +100,7 @@ class Costs(Protocol):
     def __call__(self, first: int, stop: int, pressure: FloatArray | None = None, /) -> FloatArray: ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Routing(Scenario):
     """The routing scenario, with the link of each transition."""
 
