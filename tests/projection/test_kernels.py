@@ -226,7 +226,7 @@ def test_a_forked_process_does_not_wait_for_a_thread_that_was_projecting() -> No
 
 def test_kernels_and_callers_number_the_statuses_alike() -> None:
     header = (ROOT / "src" / "advmdp" / KERNELS / "types.pxd").read_text()
-    block = header.partition("cdef enum:  # how a projection ends\n")[2].partition("\n\n")[0]
+    block = header.partition("cdef enum:  # the status of a projection\n")[2].partition("\n\n")[0]
     assert {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", block)} == dict(Status.__members__)
     assert MESSAGES.keys() == set(Status)
 

@@ -233,7 +233,7 @@ class Log:
     def _take_up(self) -> None:
         row = self._connection.execute("SELECT seq, seal FROM event ORDER BY seq DESC LIMIT 1").fetchone()
         if row is None:
-            raise LogError(f"{self.path}", "a log without events", "one as it was written")
+            raise LogError(f"{self.path}", "a log without events", "an undamaged log")
         self.last, self._seal = row
 
     def _seal_of(self, seq: int) -> bytes:
@@ -300,7 +300,7 @@ def _is_new(file: Path, connection: sqlite3.Connection) -> bool:
     if not 1 <= version <= VERSION:
         raise LogError(f"{file}", f"version {version}", f"a version from 1 to {VERSION}")
     if not {"event", "snapshot"} <= tables:
-        raise LogError(f"{file}", "a log without its tables", "one as it was written")
+        raise LogError(f"{file}", "a log without its tables", "an undamaged log")
     return False
 
 

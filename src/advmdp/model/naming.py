@@ -97,7 +97,7 @@ def _layers(following: Following, first: list[Hashable]) -> list[list[Hashable]]
         found: dict[Hashable, None] = {}
         for state in layers[-1]:
             if state not in following:
-                given = f"state {state!r} has no step, but others of its layer go on"
+                given = f"state {state!r} has no step, but others of its layer do"
                 raise ModelError("no dead ends", f"layer {len(layers) - 1}", given, "paths of equal length")
             found |= {x: None for outcomes in following[state].values() for x in outcomes}
         for state in found:

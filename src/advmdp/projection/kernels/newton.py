@@ -5,13 +5,14 @@ of A and B, and its pinned entries do not move, so with p = dkappa/d(-beta)
 
     d(q(x,a) p) = q(x,a) [p (p.v - v(x)) + v p_AB - p_A (p_A.v)/mass_a - p_B (p_B.v)/mass_b].
 
-Omitting the derivative of ln Z_k makes the matrix non-singular. Because beta is free up to a constant per layer, it
-only changes the length of the step: if H is the Hessian of F and H1 the matrix without these rank-one terms, then H1^-1
-g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Dividing each row of H1 by the mass
-of its state gives J, made of forward and backward probabilities, of order one for any mass. For narrow layers
-`direct.py` solves the system by elimination. For wide ones GMRES does, with all states weighted equally:
+The derivative of ln Z_k is omitted, which makes the matrix non-singular. Because beta is free up to a constant per
+layer, this changes only the length of the step: if H is the Hessian of F and H1 the matrix without these rank-one
+terms, then H1^-1 g equals H^+ g / (1 + g.H^+ g / L) up to the free constants, a damped Newton step. Dividing each row
+of H1 by the mass of its state gives J. Its entries are forward and backward probabilities, of order one for any mass.
+For narrow layers `direct.py` solves the system by elimination. For wide ones GMRES does, with all states weighted
+equally:
 
-    J = 2 - A - T,    M = D - (what A brings from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
+    J = 2 - A - T,    M = D - (the part of A from odd layers to even ones),    J M^-1 z = defect,    step = M^-1 z
 
 where A couples a layer with its neighbours, forward and backward. T comes from the tight rows; it couples a layer with
 itself and maps constants to zero. D is 2 minus the pinned inflow if rows are long, and 2 if they are short, since T is
