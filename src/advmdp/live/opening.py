@@ -35,9 +35,7 @@ def made(
         raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
     if name not in (fit := taking_late_losses()):
-        given = (
-            f"{name}, whose losses must come in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
-        )
+        given = f"{name}, which needs losses in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
         raise InputError("learner", given, one_of(name, fit))
     try:
         learner = make_learner(name, told, said.get("criterion"), **parameters)

@@ -126,7 +126,7 @@ class Account(NamedTuple):
             mean, total = number(float(paid.mean())), number(float(paid.sum()))
             said.append(f"The agent paid {mean} per episode over {plural(len(paid), 'episode')}, {total} in all.")
         else:
-            said.append("No episode has ended with all its costs known, so there is nothing to account for yet.")
+            said.append("No episode has ended with all its costs known, so there is nothing to report yet.")
         if self.others and (len(paid) or abs(self.rest) > 1e-9):
             some = f" What is known of their costs adds {number(self.rest)}." if abs(self.rest) > 1e-9 else ""
             one = "1 other episode is" if self.others == 1 else f"{self.others:,} other episodes are"
