@@ -10,9 +10,8 @@ from importlib import import_module
 from rich.console import Console
 
 PARTS = (
-    "start", "foundation", "projection", "attack", "learning", "learners", "driver", "selftuning", "feedback",
-    "experiments",
-    "scenarios", "live",
+    "start", "foundation", "projection", "attack", "learning", "confidence", "learners", "driver", "selftuning",
+    "feedback", "experiments", "scenarios", "live",
 )  # fmt: skip
 
 
