@@ -30,14 +30,12 @@ def learners_for(feedback: str) -> str:
 def made(
     path: object, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> tuple[AgentState, Event]:
-    """A new agent, and its first event for the log."""
+    """Make a new agent, and its first event for the log."""
     if told is None:
         raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")
     if name not in (fit := taking_late_losses()):
-        given = (
-            f"{name}, whose losses must come in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
-        )
+        given = f"{name}, which needs losses in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
         raise InputError("learner", given, one_of(name, fit))
     try:
         learner = make_learner(name, told, said.get("criterion"), **parameters)
