@@ -219,7 +219,7 @@ class ConflictError(InputError):
     ...     episode.cost(0.5)
     ... except am.ConflictError as error:
     ...     print(error)
-    episode 0, step 0: a cost of 0.5; expected 0.25, as was said before
+    episode 0, step 0: a cost of 0.5; expected 0.25, as reported before
     """
 
 

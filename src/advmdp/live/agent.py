@@ -118,7 +118,7 @@ class Agent:
             "patience": patience, "criterion": criterion,
         }  # fmt: skip
         said = {name: value for name, value in given.items() if value is not None}
-        # Made before its file, so that nothing is left behind where something that was said is wrong.
+        # Make the agent before its file, so that invalid arguments leave no file behind.
         new = None if path_of("path", path).exists() else made(path, skeleton, said, parameters)
         log = Log.write(path, durable)
         try:

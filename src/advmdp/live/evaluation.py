@@ -71,14 +71,14 @@ class Evaluation:
     left_out
         The number of episodes of the log that it could not use.
     logged
-        What was paid per episode in those of the episodes used that reached the end with all costs known; NaN if there
-        are none. It comes from the log, whatever was removed from the world since.
+        What was paid per episode, over the episodes used that reached the end with all costs known; NaN without any. It
+        comes from the log, whatever was removed from the world since.
     logged_episodes
         The number of these episodes.
     weight
-        The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses.
+        The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does.
     clipped
-        The number of costs in the log outside the units. Estimates take them clipped; ``logged`` does not.
+        The number of costs in the log outside the units. Estimates clip them; ``logged`` does not.
     delta
         The probability that the interval misses the truth.
     estimates
@@ -112,9 +112,9 @@ class Evaluation:
     logged_episodes: int
     """Of the episodes used, those that reached the end with all costs known."""
     weight: float
-    """The mean weight of a path. Well below 1, the agent hardly ever did what the policy does; 1 for whole losses."""
+    """The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does."""
     clipped: int
-    """Costs in the log outside the units, which estimates take clipped, and ``logged`` does not."""
+    """The number of costs in the log outside the units. Estimates clip them; ``logged`` does not."""
     delta: float
     estimates: dict[str, Estimate]
     """The estimates of all methods that the log allows."""

@@ -1,7 +1,7 @@
 """The evidence of a log about the current world: visits, whole losses, and paths with their decision probabilities.
 
-Everything is over the skeleton of the agent's present world; transitions of earlier worlds are found in it by name.
-Losses are scaled to [0, 1].  What was paid is as logged, in the caller's units, whatever the present world is.
+All arrays are over the skeleton of the agent's current world; transitions of earlier worlds are matched by name. Losses
+are scaled to [0, 1]. What was paid is as logged, in the caller's units, and does not depend on the current world.
 
 A path with an action that was removed since is kept: policies of today take that action with probability 0, so the path
 has weight 0 from there on.  Without it the weights of the other paths would not have mean 1.
@@ -28,7 +28,7 @@ class ToldLoss(NamedTuple):
 
     episode: int
     loss: FloatArray
-    """Over transitions; NaN where nothing is known, now or before."""
+    """Over transitions; NaN where no cost is known, now or earlier."""
 
 
 class LoggedPath(NamedTuple):
@@ -36,9 +36,9 @@ class LoggedPath(NamedTuple):
 
     episode: int
     pairs: Ints
-    """-1 for those that were removed since."""
+    """-1 for removed ones."""
     transitions: Ints
-    """-1 for those that were removed since."""
+    """-1 for removed ones."""
     chances: FloatArray
     """The probability with which the agent took each action."""
     losses: FloatArray
@@ -56,7 +56,7 @@ class Evidence:
     told: list[ToldLoss]
     paths: list[LoggedPath]
     paid: dict[int, float]
-    """By episode of the agent's own, what it paid in the caller's units; those that ended with all costs known."""
+    """What each of the agent's episodes paid, in the caller's units, if it ended with all costs known."""
     clipped: int = 0
     """Costs outside the units; as losses they are clipped."""
 
@@ -107,7 +107,7 @@ def gather(history: History) -> Evidence:
 
 
 def pairs_of(sk: Skeleton, transitions: Ints) -> Ints:
-    """The pair of each transition; -1 for transitions that are gone."""
+    """The pair of each transition; -1 for removed transitions."""
     found: Ints = np.searchsorted(sk.transition_ptr, transitions, side="right") - 1
     return found
 

@@ -62,13 +62,13 @@ class LoggedEpisode:
         return self.world.skeleton
 
     def given(self) -> list[FloatArray]:
-        """All costs that were told, in the caller's units: those of steps, and those of the whole loss."""
+        """All costs reported, in the caller's units: of steps, and of the whole loss."""
         steps = np.array([step.cost for step in self.steps if step.cost is not None], float)
         return [steps] if self.loss is None else [steps, self.loss[~np.isnan(self.loss)]]
 
     @property
     def costs(self) -> FloatArray:
-        """What each step cost in the caller's units: its own cost, else that of the whole loss; NaN where unknown."""
+        """The cost of each step in the caller's units: its own, else from the whole loss; NaN if unknown."""
         found = np.array([np.nan if step.cost is None else step.cost for step in self.steps])
         if self.loss is None or self.loss_world is None:
             return found

@@ -30,7 +30,7 @@ def learners_for(feedback: str) -> str:
 def made(
     path: object, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> tuple[AgentState, Event]:
-    """A new agent, and its first event for the log."""
+    """Make a new agent, and its first event for the log."""
     if told is None:
         raise InputError(f"{path}", "no agent there, and no skeleton", "skeleton=, to make a new agent")
     name = said.get("learner", "SelfTuning")

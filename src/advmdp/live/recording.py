@@ -47,7 +47,7 @@ class Recorder:
         self._broken = False
         self._closed = False
         self._warned = state.counts["clipped"] > 0
-        """Whether a cost outside the units was seen; it is worth one warning."""
+        """Whether a cost outside the units was seen, which is reported once."""
 
     def begin(self, event_id: str | None) -> int:
         """Begin an episode, or find the one with this id; return its number."""
@@ -219,9 +219,9 @@ class Recorder:
         self.log.close()
 
     def _warn_if_clipped(self, place: Callable[[], str], cost: float) -> None:
-        """Say once that a cost is outside the units: clipped costs that are all alike teach nothing.
+        """Warn once that a cost is outside the units: if all costs clip to the same value, nothing can be learned.
 
-        The event is in the log already, so that a warning that is made an error does not stop it half-way.
+        The event is already in the log, so a warning turned into an error does not interrupt it.
         """
         low, high, _ = self.state.terms.units
         if self._warned or low <= cost <= high:

@@ -99,28 +99,28 @@ class Account(NamedTuple):
     """What was paid in the caller's units, from the log: in all, and in the episodes that rules are judged on."""
 
     paid: FloatArray
-    """By episode that reached the end with all its costs known."""
+    """The costs of the episodes that reached the end with all costs known."""
     compared: FloatArray
-    """Those of these that rules are judged on too."""
+    """The costs of those among them on which rules are judged."""
     known: NDArray[np.bool_]
-    """By episode that rules are judged on, whether it is one of these."""
+    """For each episode on which rules are judged, whether it is among them."""
     others: int
-    """Episodes that did not reach the end, or of which some costs are not known."""
+    """The number of episodes that did not reach the end, or have unknown costs."""
     rest: float
-    """What is known to have been paid in them."""
+    """The known costs of these episodes."""
     whole: bool
     """Whether rules are judged on whole losses."""
 
     @classmethod
     def of(cls, evidence: Evidence, status: Status) -> "Account":
-        """From what the log says."""
+        """Read the account from the log."""
         paid, judged = np.array(list(evidence.paid.values()), float), judged_on(evidence)
         compared = np.array([evidence.paid[id] for id in judged if id in evidence.paid], float)
         known = np.array([id in evidence.paid for id in judged], np.bool_)
         return cls(paid, compared, known, status.begun - len(paid), status.paid - paid.sum(), bool(evidence.told))
 
     def sentences(self) -> list[str]:
-        """What was paid, what is left out of that, and how it is compared."""
+        """Sentences on what was paid, what is left out, and how it is compared."""
         paid, compared, said = self.paid, self.compared, []
         if len(paid):
             mean, total = number(float(paid.mean())), number(float(paid.sum()))
@@ -144,7 +144,7 @@ def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str
     paid = account.compared
     if not len(account.paid):
         return said
-    # Against NaN nothing is below or above: clipped costs cannot be compared with those that were paid.
+    # NaN is neither below nor above: clipped costs cannot be compared with those paid.
     mean = float(paid.mean()) if len(paid) and not clipped else np.nan
     if clipped and beside:
         said.append("Rules are judged by costs clipped to the units, so they cannot be compared with what was paid.")
@@ -200,7 +200,7 @@ def _actions(agent: "Agent", evidence: Evidence) -> str:
 
 
 def _alarms(texts: list[str]) -> str:
-    """A section above the summary, in the colour of what is bad; nothing if all is well."""
+    """The alarms as a coloured section above the summary; empty if all is well."""
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     head = '<section class="alarms" aria-labelledby="h-alarms"><h2 id="h-alarms">Alarms</h2>'
     return f'{head}<ul class="findings">{items}</ul></section>\n' if texts else ""

@@ -45,7 +45,7 @@ def weighted_estimates(
 ) -> tuple[dict[str, Bounds], float]:
     """The three estimates by name, as sums of losses per episode, and the mean weight of a whole path."""
     pairs, costs = np.array([path.pairs for path in paths]), np.array([path.losses for path in paths])
-    taken = np.where(pairs >= 0, policy[pairs], 0.0)  # a policy does not take what was removed
+    taken = np.where(pairs >= 0, policy[pairs], 0.0)  # policies do not take removed actions
     rho = np.cumprod(taken / np.array([path.chances for path in paths]), axis=1)
     z = NormalDist().inv_cdf(1.0 - delta / 2.0)
     missing = np.maximum(0.0, 1.0 - rho.mean(axis=0))

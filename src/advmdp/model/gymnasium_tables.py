@@ -189,7 +189,7 @@ def _model_of(env: object) -> tuple[str, Any, FloatArray]:
     if initial is None:
         raise InputError(f"{name}.initial_state_distrib", "nothing", "the distribution of the first state")
     if getattr(bare, "fickle_passenger", False):
-        given = "a passenger who changes their mind, which the table P knows nothing of"
+        given = "a fickle passenger, which the table P does not model"
         raise InputError(name, given, "fickle_passenger=False")
     try:
         states = len(table)
