@@ -271,28 +271,57 @@ def test_each_learner_loses_where_the_page_says() -> None:
     assert all(last[name, "adaptive"] < 0.5 * at_random for name in ("UCOREPS", "UCOREPS *", "OREPS", "MDPE"))
 
 
-def written() -> dict[str, list[str]]:
-    """The rows of the page's table of numbers."""
-    section = PAGE.read_text().split("## Measured")[1].split("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    return {name.strip("`"): cells for name, *cells in rows[1:]}
+def written(what: str) -> dict[str, list[str]]:
+    """The rows of the page's table of what was paid, or of regrets."""
+    table = PAGE.read_text().split(f"| {what} | stochastic |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    return {name.strip("`"): [cell.replace("*", "") for cell in cells] for name, *cells in rows}
+
+
+def settled() -> tuple[dict[str, list[float]], list[str]]:
+    """The excesses of every learner in the table of every kind of loss, and the row of the worst."""
+    section = PAGE.read_text().split("<!-- table of examples/every_kind_of_loss.py")[1]
+    head, _, *rows = section.split("\n\n")[1].splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    names = [cell.strip() for cell in head.strip("|").split("|")][2:]
+    return {name: [float(row[k + 2]) for row in cells[:-1]] for k, name in enumerate(names)}, cells[-1][2:]
+
+
+def test_the_table_of_every_kind_of_loss_supports_what_the_page_says_of_it() -> None:
+    found, worst = settled()
+    assert len(found["SelfTuning"]) == 42
+    assert worst == [f"{max(values):z.1f}" for values in found.values()]
+    text = " ".join(PAGE.read_text().split())
+    for name, said in (("SelfTuning", "pays less than all others in {} of the 42"), ("SelfTuning g", "others in {}.")):
+        least = sum(value < 0 for value in found[name])
+        assert said.format(least) in text
+        assert f"at most {max(found[name]):.1f}% above" in text
+    assert max(found["SelfTuning"]) <= 1.0
+    assert max(found["SelfTuning g"]) <= 3.0
+    assert all(max(values) > 75.0 for name, values in found.items() if not name.startswith("SelfTuning"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["UCRL2", "ReplayLast"])
 def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
-    found: dict[str, list[float]] = {}
+    games: dict[str, list[am.Game]] = {}
     for seed in range(20):
         mdp, sequences = example["world"](seed, 10_000)
         for world, losses in sequences.items():
             learner = example["learners"](mdp, 10_000, seed)[name]
-            found.setdefault(world, []).append(am.play(mdp, losses, learner, 10_000, seed).regret)
-    shown = [f"{np.mean(last):,.0f} ± {np.std(last, ddof=1) / np.sqrt(20):,.0f}" for last in found.values()]
-    assert [cell.replace("*", "") for cell in written()[name]] == shown
+            games.setdefault(world, []).append(am.play(mdp, losses, learner, 10_000, seed))
+    for what, digits, numbers in (
+        ("paid per episode", 3, [[game.total_loss / 10_000 for game in some] for some in games.values()]),
+        ("regret", 0, [[game.regret for game in some] for some in games.values()]),
+    ):
+        errors = [np.std(some, ddof=1) / np.sqrt(20) for some in numbers]
+        shown = [f"{np.mean(some):,.{digits}f} ± {e:,.{digits}f}" for some, e in zip(numbers, errors, strict=True)]
+        assert written(what)[name] == shown
 
 
 def test_the_page_has_a_row_of_numbers_for_all_that_the_command_plays() -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
     mdp, _ = example["world"](0, 10)
-    assert list(written()) == list(example["learners"](mdp, 10, 0))
+    for what in ("paid per episode", "regret"):
+        assert list(written(what)) == list(example["learners"](mdp, 10, 0))

@@ -199,7 +199,7 @@ class SelfTuning(ProjectedLearner[Pool]):
     skeleton
         The world without its probabilities.
     horizon
-        The number of episodes, if it is known. Only the guarantee uses it.
+        The number of episodes, if it is known. It sets the step of UC-O-REPS; ``bound`` needs it.
     criterion
         The criterion to minimise; the total loss by default.
     delta

@@ -101,7 +101,7 @@ class Evaluation:
     """What the policy would have paid."""
     low: float
     high: float
-    """The interval, which contains the truth with probability ``1 - delta``."""
+    """The interval, at level ``1 - delta``; approximate unless the method is whole losses."""
     method: str
     episodes: int
     """The number of episodes that the estimate is based on."""

@@ -63,7 +63,7 @@ class Scenario:
     unit
         The unit that ``scale`` and ``offset`` convert to.
     kinds
-        A label for each transition that says which rows are alike; None if none are.
+        A label for each transition; rows with the same labels behave alike. None if no rows do.
 
     Examples
     --------

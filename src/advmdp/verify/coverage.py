@@ -27,7 +27,6 @@ from advmdp.confidence import (
     weissman_set,
 )
 from advmdp.core.arrays import FloatArray
-from advmdp.core.optional import optional
 from advmdp.core.streams import generator
 from advmdp.learners.uc_o_reps import UCOREPS
 from advmdp.losses import Switching
@@ -40,8 +39,6 @@ from advmdp.verify.rows import (
     share_of_runs,
 )  # fmt: skip
 
-with optional:
-    pass
 
 COVERAGE_DELTA, COVERAGE_EPISODES = 0.2, 100
 MOST_ROWS = 0.5
