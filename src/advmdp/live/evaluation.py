@@ -163,8 +163,10 @@ def evaluate(
     InputError
         If the log has no episodes that the method can use, or the policy is invalid.
 
-    Notes ----- A log cannot tell how losses would have reacted to another policy. Paths that stopped early are left
-    out; if stopping depends on their costs, weighted estimates are biased.
+    Notes
+    -----
+    A log cannot tell how losses would have reacted to another policy. Paths that stopped early are left out; if stopping
+    depends on their costs, weighted estimates are biased.
 
     Examples
     --------

@@ -39,7 +39,6 @@ from advmdp.verify.rows import (
     share_of_runs,
 )  # fmt: skip
 
-
 COVERAGE_DELTA, COVERAGE_EPISODES = 0.2, 100
 MOST_ROWS = 0.5
 """Sets without a guarantee for all rows at once must cover more than this share of the rows."""
