@@ -165,8 +165,8 @@ def evaluate(
 
     Notes
     -----
-    A log cannot tell how losses would have reacted to another policy. Paths that stopped early are left out; if stopping
-    depends on their costs, weighted estimates are biased.
+    A log cannot tell how losses would have reacted to another policy. Paths that stopped early are left out. If
+    stopping depends on their costs, weighted estimates are biased.
 
     Examples
     --------
