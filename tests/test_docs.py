@@ -1,7 +1,6 @@
 """The documentation is true: its code runs, its names and links exist, and every erratum has its test."""
 
 import doctest
-import itertools
 import re
 import subprocess
 import sys
@@ -9,14 +8,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 from tools.source_map import contributing
 
 import advmdp as am
-from advmdp.cli import demo
-from advmdp.cli.demo_routing import congestion
-from advmdp.experiments.runner import run_experiment
 from advmdp.experiments.spec import PARTS, read_spec
 from tests.helpers import ROOT
 
@@ -30,26 +24,6 @@ def test_the_readmes_twenty_lines_run_as_they_stand(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out.splitlines()
     (claimed,) = re.findall(r"```\n(SelfTuning .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert printed == claimed.splitlines()
-
-
-def readme_table(head: str) -> list[list[str]]:
-    """The cells of the table of the README whose first line begins so, without marks."""
-    lines = (ROOT / "README.md").read_text().splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {head}")) + 2
-    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[first:])
-    return [[cell.strip().replace("*", "") for cell in row.strip("|").split("|")] for row in rows]
-
-
-@pytest.mark.slow
-def test_the_tables_of_the_readme_are_those_that_the_demo_prints(tmp_path: Path) -> None:
-    course = congestion(0, Console(quiet=True)).table()
-    for (name, *cells), row in zip(readme_table("routes chosen by"), course.iter_rows(named=True), strict=True):
-        assert name.startswith(row["method"])
-        assert cells == [f"{row['delay']:.1f} ms", f"{row['peak']:.0%}", f"{row['changed']:.0%}"]
-    run_experiment(demo.make_spec(1000, 0), tmp_path / "out")
-    shown = demo.losses_table(am.Results(tmp_path / "out"), 1000)
-    columns = [[Text.from_markup(str(cell)).plain for cell in column.cells] for column in shown.columns]
-    assert readme_table("losses") == [list(row) for row in zip(*columns, strict=True)][:-1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import advmdp as am
-from advmdp.scenarios.comparing import compare, part, picture
+from advmdp.scenarios.comparing import part, picture
 from tests.helpers import ROOT
 from tests.helpers.learners import LEARNERS
 
@@ -233,22 +233,6 @@ def test_a_part_is_from_0_to_1_and_a_picture_no_folder(text: str, tmp_path: Path
     assert part("0.25") == 0.25
     with pytest.raises(argparse.ArgumentTypeError, match="expected a .png file"):
         picture(str(tmp_path / "folder.png"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["battery", "inventory"])
-def test_self_tuning_is_near_the_best_rule_and_ahead_of_tuned_uc_o_reps(name: str) -> None:
-    """As the page says: at most 3% of the span from the worst rule to foresight behind the best rule."""
-    example = runpy.run_path(str(EXAMPLES / f"{name}.py"))
-    worlds = example["worlds"](1, None) if name == "battery" else example["worlds"](None)
-    found = compare(worlds, example["learners"], 600, (1, 2))
-    for world in worlds:
-        paid = {who: float(values.mean()) for (who, at), values in found.paid.items() if at == world}
-        foresight = float(found.foresight["SelfTuning", world].mean())
-        assert foresight < min(paid.values())
-        span = max(paid.values()) - foresight
-        assert paid["SelfTuning"] <= min(paid.values()) + 0.03 * span, world
-        assert paid["SelfTuning"] <= paid["UC-O-REPS, tuned by hand"], world
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ SPEC = Spec.model_validate(
         "worlds": [WORLD],
         "losses": [{"kind": "switching", "period": 50}],
         "learners": [{"name": "UCOREPS"}],
-        "horizons": [300_000],
+        "horizons": [100_000],
         "seeds": 4,
     }
 )
