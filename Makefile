@@ -50,9 +50,11 @@ check: $(KERNELS) $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# make test FAST=1 skips tests that take more than about five seconds each.
+# make test FAST=1 skips tests that take more than about five seconds each. Some tests wait for other processes, so there is
+# one worker more than there are cores.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 test: check
-	$(BIN)/pytest -q -n auto --dist loadgroup --durations=5 $(if $(FAST),-m "not slow")
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --durations=5 $(if $(FAST),-m "not slow")
 
 # Runs the core of the suite with the lowest versions that pyproject.toml allows, including build tools. Old packages use
 # functions that their dependencies have deprecated since, and CVXPY sums uninitialised memory, so ignore these warnings.
