@@ -9,8 +9,9 @@
 
 There are three kinds of generated prices.  "prices persist": each day resembles the last.  "days are upset": on two
 days in five, cheap and expensive hours are swapped.  "real-time prices": about 10 $ in most hours, thousands in a few.
-The first table shows the money earned per day.  The second shows the regret: how much more the best fixed policy of all
-these days would have earned.  The best is green.  Day-ahead prices are known and need no learning: see best_schedule.
+The first table shows the money earned per day.  The last shows the regret: how much more the best fixed policy of all
+these days would have earned.  With --risk, learners minimise the risk; a table between the two shows how high it was,
+and the regret is in risk.  The best is green.  Day-ahead prices are known and need no learning: see best_schedule.
 """
 
 import argparse
@@ -99,17 +100,20 @@ def main() -> None:
         days = next(iter(found.values())).episodes or arguments.days
         criterion = None if arguments.risk is None else am.Risk(alpha=0.0, c=arguments.risk)
         # UC-O-REPS was tuned on seed 0.
-        compared = compare(found, learners, days, range(1, arguments.seeds + 1), criterion)
+        seeds = range(1, arguments.seeds + 1)
+        money = compare(found, lambda world, own, days: learners(world, criterion or own, days), days, seeds)
+        risk = None if criterion is None else compare(found, learners, days, seeds, criterion)
     except am.InputError as error:
         parser.error(str(error))
     console, length = paper(), f"{arguments.seeds} seeds of {days:,} days"
-    if arguments.risk is None:
-        console.print(compared.paid_table(f"Money earned per day: {length}", earned=True, ours=OURS, rules=RULES))
-    unit = "in money" if arguments.risk is None else "in risk"
-    console.print(compared.table(f"Regret per day {unit}: {length}", "daily cost of the best fixed policy"))
+    console.print(money.paid_table(f"Money earned per day: {length}", earned=True, ours=OURS, rules=RULES))
+    if risk is not None:
+        console.print(risk.paid_table(f"Risk per day: {length}"))
+    unit = "in money" if risk is None else "in risk"
+    console.print((risk or money).table(f"Regret per day {unit}: {length}", "the best fixed policy, per day"))
     if arguments.out is not None:
-        compared.draw(arguments.out)
-    last = compared.last[OURS, next(reversed(found))]
+        money.draw(arguments.out)
+    last = money.last[OURS, next(reversed(found))]
     console.print(f"SelfTuning's orders for tomorrow, from 0h on (+ charge, - discharge): {orders(last)}")
 
 

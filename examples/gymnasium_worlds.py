@@ -13,11 +13,15 @@ The dynamics are those of the environment, unrolled for --steps steps.  Losses a
 The last two apply to moves only: after falling into a hole each remaining step costs 1, after the goal 0.
 
 The Q-learner (pip install open_spiel) plays a Gymnasium environment and sees the reward of each step it takes, like
-UOB-REPS.  UC-O-REPS sees the whole loss after an episode.  No player knows the dynamics.  Regret is exact for all: the
-expected losses of each episode's policy, minus those of the best fixed policy.
+UOB-REPS.  UC-O-REPS sees the whole loss after an episode.  No player knows the dynamics.
+
+The first table shows what each player paid, the second its regret.  Both are exact: they count the expected losses of
+each episode's policy.  Reacting losses differ between players: each meets the losses that it provoked, and its regret
+compares it with the best fixed policy on these.  So compare players by what they paid.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -124,32 +128,46 @@ def games(
     return found
 
 
-def table(found: Games, title: str) -> Table:
-    """Tabulate the mean final regret and its standard error, the least of each column in green."""
+def table(found: Games, title: str, of: Callable[[am.Game | Account], float], digits: int, best: str = "") -> Table:
+    """Tabulate means over seeds and standard errors, the least of each column in green; ``best`` adds a last row."""
     shown = Table(title=title)
     shown.add_column("player", no_wrap=True)
-    last = {(w, name): np.array([g.regret for g in rows]) for w in found for name, rows in found[w].items()}
+    last = {(w, name): np.array([of(g) for g in rows]) for w in found for name, rows in found[w].items()}
     for world in found:
         shown.add_column(world, justify="right", no_wrap=True)
     for name in next(iter(found.values())):
         cells = []
         for world in found:
             values = last[world, name]
-            text = shown_as(values, digits=1)
+            text = shown_as(values, digits)
             least = min(last[world, other].mean() for other in found[world])
             cells.append(f"[green]{text}[/]" if values.mean() == least else text)
         shown.add_row(name, *cells)
-    best = (np.mean([game.comparator.value / game.episodes for game in rows[AGENT]]) for rows in found.values())
-    shown.add_section()
-    shown.add_row("best fixed policy, per episode", *(f"{value:,.3f}" for value in best))
+    if best:
+        shown.add_section()
+        shown.add_row(best, *(fixed(rows, digits) for rows in found.values()))
     return shown
 
 
+def fixed(players: dict[str, list[am.Game | Account]], digits: int) -> str:
+    """What the best fixed policy pays per episode, from the lowest to the highest mean if players met other losses."""
+    means = [
+        np.mean([g.units.cost(g.comparator.value, g.episodes) / g.episodes for g in some]) for some in players.values()
+    ]
+    return " to ".join(dict.fromkeys(f"{end:,.{digits}f}" for end in (min(means), max(means))))
+
+
 def figure(found: Games, env: str, out: Path) -> None:
-    drawn, axes = plt.subplots(1, len(found), figsize=(11, 3.4), layout="constrained")
-    for ax, (world, rows) in zip(axes, found.items(), strict=True):
-        am.plot.regret(Results.of_games(rows, env, world), ax, slope=False)
-        ax.set_title(f"{env}, losses: {world}", fontsize="medium", loc="left")
+    """Draw what was paid, and below it the regret."""
+    drawn, axes = plt.subplots(2, len(found), figsize=(11, 6.4), layout="constrained")
+    for (top, bottom), (world, rows) in zip(axes.T, found.items(), strict=True):
+        results = Results.of_games(rows, env, world)
+        am.plot.paid(results, top, each=True, zoom=False)
+        am.plot.regret(results, bottom, slope=False)
+        for ax in (top, bottom):
+            ax.set_title(f"{env}, losses: {world}", fontsize="medium", loc="left")
+            ax.get_legend().remove()
+    axes[0, 0].legend(frameon=False, fontsize="small")
     drawn.savefig(out, dpi=110)
 
 
@@ -171,9 +189,12 @@ def main() -> None:
         found = games(model, *played, console, arguments.theory)
     except am.InputError as error:
         parser.error(str(error))
-    title = f"{arguments.env}: regret over {arguments.seeds} seeds of {arguments.episodes:,} episodes"
-    console.print(table(found, title))
-    console.print(f"A loss of 1 is worth a reward of {model.scale:g} in the environment.")
+    length = f"{arguments.seeds} seeds of {arguments.episodes:,} episodes"
+    title = f"{arguments.env}: paid per episode, {length}"
+    console.print(table(found, title, lambda game: game.paid / game.episodes, 3, "best fixed policy"))
+    console.print("Its own losses are paid in negative rewards.")
+    title = f"{arguments.env}: regret, {length}"
+    console.print(table(found, title, lambda game: game.units.scale * game.regret, 1))
     if arguments.out is not None:
         figure(found, arguments.env, arguments.out)
 

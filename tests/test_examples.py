@@ -178,7 +178,6 @@ def test_the_commute_says_what_was_paid_and_goes_on_from_its_file(tmp_path: Path
     [
         ("battery.py", ("--days", "20", "--seeds", "1"), "Money earned per day: 1 seeds of 20 days"),
         ("battery.py", ("--days", "20", "--seeds", "1", "--zones", "2"), "days are upset"),
-        ("battery.py", ("--days", "20", "--seeds", "1", "--risk", "2"), "Regret per day in risk"),
         ("inventory.py", ("--weeks", "20", "--seeds", "1"), "Cost per week in money: 1 seeds of 20 weeks"),
     ],
 )
@@ -188,6 +187,20 @@ def test_the_scenarios_print_their_tables(name: str, arguments: tuple[str, ...],
     assert said in done.stdout
     assert "SelfTuning" in done.stdout
     assert "nan" not in done.stdout
+
+
+def test_under_a_risk_the_battery_shows_its_money_first() -> None:
+    def cells(table: str) -> list[str]:
+        return table.split("│ fixed hours ")[1].partition("\n")[0].strip(" │").split(" │ ")
+
+    small = ("battery.py", "--days", "20", "--seeds", "1")
+    plain, done = run(*small), run(*small, "--risk", "2")
+    assert done.returncode == 0, done.stderr
+    money, risk, regret = done.stdout.index("Money earned"), done.stdout.index("Risk per"), done.stdout.index("in risk")
+    assert money < risk < regret
+    # Fixed hours do not depend on what is minimised, so they earn the same.
+    assert cells(done.stdout[money:risk]) == cells(plain.stdout)
+    assert cells(done.stdout[risk:regret]) != cells(plain.stdout)
 
 
 @pytest.mark.parametrize(("name", "text"), [("battery.py", PRICES), ("inventory.py", COSTS)])

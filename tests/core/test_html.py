@@ -27,7 +27,7 @@ def test_names_and_values_are_escaped() -> None:
 
 
 def test_a_curve_ends_where_its_points_do() -> None:
-    line = parsed(curve([1, 2, 3], [0.0, 4.0, 2.0], EVIL)).find("polyline")
+    line = parsed(curve([1, 2, 3], [0.0, 4.0, 2.0], EVIL)).find("svg/polyline")
     assert line is not None
     points = [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]
     assert [y for _, y in points] == [HEIGHT, 0.0, HEIGHT / 2]

@@ -19,6 +19,7 @@ import advmdp as am
 from advmdp.core.streams import stream_key, uniforms
 from advmdp.experiments.reading import CURVES
 from advmdp.integrations.gymnasium import AdversarialEnv, tabular_model
+from advmdp.scenarios.comparing import shown as shown_as
 from tests.helpers import ROOT
 
 EXAMPLE, PAGE = ROOT / "examples" / "gymnasium_worlds.py", ROOT / "docs" / "gymnasium.md"
@@ -522,16 +523,34 @@ def test_outside_agents_and_learners_stand_in_one_plot(example: dict) -> None:
     assert player.env.account().curve.equals(rows[example["AGENT"]][1].curve)  # the same seed, the same bytes
 
 
-def test_a_row_of_numbers_of_the_page_is_that_of_its_command(example: dict) -> None:
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("UC-O-REPS", "UOB-REPS", "Q-learning (OpenSpiel)")]
+
+
+@pytest.mark.parametrize("name", ["Uniform", *SLOW])
+def test_the_rows_of_numbers_of_the_page_are_those_of_its_command(example: dict, name: str) -> None:
     model = tabular_model("FrozenLake-v1", 10)
-    found: dict[str, list[float]] = {}
+    found: dict[str, list] = {}
     for seed in range(1, 6):
-        sequences = example["sequences"](model, seed)
-        for world in ("its own", "alternating"):  # losses that react take their time
-            learner = example["learners"](model.mdp.skeleton, 2000)["Uniform"]
-            found.setdefault(world, []).append(am.play(model.mdp, sequences[world], learner, 2000, seed).regret)
-    shown = [f"{np.mean(last):,.1f} ± {np.std(last, ddof=1) / np.sqrt(5):,.1f}" for last in found.values()]
-    assert f"| `Uniform` | nothing | {' | '.join(shown)} |" in PAGE.read_text()
+        for world, losses in example["sequences"](model, seed).items():
+            if name == example["AGENT"]:
+                player = example["Player"](model.mdp, losses, seed, 0.1, 0.3)
+                for _ in range(2000):
+                    player.episode()
+                game = player.env.account()
+            else:
+                game = am.play(model.mdp, losses, example["learners"](model.mdp.skeleton, 2000)[name], 2000, seed)
+            found.setdefault(world, []).append(game)
+    paid = [shown_as([game.paid / 2000 for game in games], 3) for games in found.values()]
+    regret = [shown_as([game.units.scale * game.regret for game in games], 1) for games in found.values()]
+    first, second = (row for row in written() if row[0].strip("`") == name)
+    assert first[2:] == paid
+    assert second[1:] == regret
+
+
+def written() -> list[list[str]]:
+    """The cells of the tables of the page, without marks."""
+    rows = (line for line in PAGE.read_text().splitlines() if line.startswith("| "))
+    return [row.replace("**", "").strip("| ").split(" | ") for row in rows]
 
 
 def test_results_of_games_are_as_those_of_a_store() -> None:
@@ -562,9 +581,10 @@ def test_the_example_prints_its_table_and_draws(
     monkeypatch.setattr(sys, "argv", ["gymnasium_worlds.py", *small, "--out", str(tmp_path / "out.png")])
     example["main"]()
     printed = capsys.readouterr().out
-    assert "CliffWalking-v1: regret over 1 seeds of 20 episodes" in printed
-    assert "Q-learning (OpenSpiel)" in printed
-    assert "A loss of 1 is worth a reward of 100" in printed
+    paid, regret = (
+        printed.index(f"CliffWalking-v1: {what}, 1 seeds of 20 episodes") for what in ("paid per episode", "regret")
+    )
+    assert paid < printed.index("Q-learning (OpenSpiel)") < printed.index("paid in negative rewards") < regret
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

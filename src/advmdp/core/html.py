@@ -24,7 +24,7 @@ def card(title: str, rows: Mapping[str, object], picture: str = "") -> str:
 
 
 def curve(xs: Iterable[float], ys: Iterable[float], label: str) -> str:
-    """A line through the points, in a frame of fixed size, with zero as a dashed line where it is in sight."""
+    """A line through the points, in a frame of fixed size that includes zero, a dashed line; below it, the label."""
     points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
     if len(points) < 2:
         return ""
@@ -35,8 +35,8 @@ def curve(xs: Iterable[float], ys: Iterable[float], label: str) -> str:
     zero = HEIGHT + up * low
     size = f'viewBox="-2 -2 {WIDTH + 4:g} {HEIGHT + 4:g}" width="{WIDTH:g}"'
     return (
-        f'<svg role="img" {size} style="display:block;margin-top:6px">'
-        f"<title>{escape(label)}</title>"
+        f'<figure style="margin:6px 0 0"><svg aria-hidden="true" {size} style="display:block">'
         f'<path d="M0 {zero:.1f}H{WIDTH:g}" stroke="currentColor" stroke-opacity=".4" stroke-dasharray="3 3"/>'
         f'<polyline points="{path}" fill="none" stroke="#0a7bd0" stroke-width="2"/></svg>'
+        f'<figcaption style="font-size:85%;opacity:.7">{escape(label)}</figcaption></figure>'
     )

@@ -34,7 +34,7 @@ from advmdp.experiments.spec import (
     WorldSpec,
     WorstCaseSpec,
 )  # fmt: skip
-from advmdp.losses import Losses
+from advmdp.losses import Losses, Units
 from advmdp.model.expansion import time_expand
 from advmdp.model.mdp import MDP
 from advmdp.scenarios import make_scenario, scenario_packages
@@ -50,17 +50,8 @@ class World:
     own_losses: Callable[[int], Losses] | None = None
     """seed -> losses."""
     own_criterion: Criterion | None = None
-    units: "Units | None" = None
+    units: Units | None = None
     """The units of its own losses."""
-
-
-@dataclass(frozen=True)
-class Units:
-    """The units of the problem: an episode with a given loss costs ``scale`` * loss + ``offset``."""
-
-    name: str
-    scale: float
-    offset: float
 
 
 def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> World:
@@ -81,8 +72,7 @@ def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
     if isinstance(world, ScenarioWorld):
         file = {} if world.file is None else {"file": unchanged(world)}
         found = make_scenario(world.name, **world.parameters, **file)
-        units = Units(found.unit, float(found.scale), float(found.offset))
-        return World(found.mdp, found.losses_from, found.criterion, units)
+        return World(found.mdp, found.losses_from, found.criterion, found.units)
     if isinstance(world, GymnasiumWorld):
         return _environment(world, allow_import)
     return World(_expanded(world))
@@ -164,6 +154,5 @@ def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
     from advmdp.model.gymnasium_tables import make_environment
 
     model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
-    # The cost is minus the return; if all rewards are zero, there is nothing to scale.
-    units = Units("negative reward", float(model.scale), -float(model.offset)) if model.scale > 0.0 else None
-    return World(model.mdp, lambda seed: model.losses, units=units)
+    # If all rewards are zero, there is nothing to scale.
+    return World(model.mdp, lambda seed: model.losses, units=model.units if model.scale > 0.0 else None)

@@ -13,6 +13,7 @@ and ``comparisons`` are in the units of the problem (money, milliseconds), or in
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
@@ -47,6 +48,7 @@ from advmdp.experiments.runs import CURVE, FLOW, MANIFEST
 from advmdp.experiments.store import RUNS, state_of
 from advmdp.game.ledger import marks
 from advmdp.learners.base import WEIGHT
+from advmdp.losses import LOSS
 
 GAPS = ("projection_gap", "comparator_gap")
 PARTS = ("root", "name", "spec", "_entries", "_played", "_manifests", "every_label")
@@ -143,8 +145,8 @@ class Results:
                 who = type(getattr(game, "learner", game)).__name__
                 setting = {"world": world, "losses": losses, "horizon": game.episodes, "seed": game.seed}
                 entries.append({"folder": folder, "label": label, "learner": who, **setting, "state": "finished"})
-                reacts = bool(getattr(game, "reacts", False))
-                curves.append(with_units(game.curve.with_columns(folder=pl.lit(folder)), {}, reacts))
+                reacts, units = bool(getattr(game, "reacts", False)), asdict(getattr(game, "units", LOSS))
+                curves.append(with_units(game.curve.with_columns(folder=pl.lit(folder)), units, reacts))
         if not entries:
             raise InputError("games", "none", "one or more, by label")
         found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves, how="diagonal"), {}

@@ -45,7 +45,7 @@ from advmdp.game.result import Game
 from advmdp.learners.base import Learner
 from advmdp.learners.parameters import parameter_names
 from advmdp.learners.registry import LEARNERS, make_learner
-from advmdp.losses import Losses
+from advmdp.losses import Losses, Units
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
 
@@ -135,7 +135,7 @@ class Run:
         """The criterion."""
         return making.make_criterion(self.criterion, self._world, self.losses)
 
-    def make_units(self) -> making.Units | None:
+    def make_units(self) -> Units | None:
         """The units of the problem, if they are known."""
         return making.make_units(self._world, self.losses, self.make_criterion())
 

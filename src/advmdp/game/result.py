@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from advmdp.core.html import card, curve
-from advmdp.criteria import Criterion
+from advmdp.core.wording import number
+from advmdp.criteria import Criterion, TotalLoss, WorstCase
 from advmdp.learners.base import Learner
-from advmdp.losses import Losses
+from advmdp.losses import LOSS, Losses, Units
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import Comparator
 
@@ -31,6 +32,16 @@ class Outcome:
     """The best fixed policy in hindsight."""
 
     @property
+    def reacts(self) -> bool:
+        """Whether the losses react to the policies, so that another learner would have met other losses."""
+        return False
+
+    @property
+    def units(self) -> Units:
+        """What the losses are worth."""
+        return LOSS
+
+    @property
     def total_loss(self) -> float:
         """What was paid: the sum over episodes of the criterion."""
         return float(self.curve["loss"][-1])
@@ -44,10 +55,17 @@ class Outcome:
         """
         return float(self.curve["regret"][-1])
 
-    def _paid(self, losses: str = "these losses") -> str:
-        """A summary: what was paid, then the regret and its comparator."""
-        best = f"the best fixed policy on {losses}, {self.comparator.value:,.2f}"
-        return f"paid {self.total_loss:,.2f}; regret {self.regret:+,.2f} against {best}"
+    @property
+    def paid(self) -> float:
+        """What was paid, in the units of the problem; ``total_loss`` if it has none."""
+        return self.units.cost(self.total_loss, self.episodes)
+
+    def _summary(self) -> str:
+        """What was paid, then the regret and its comparator, in the units of the problem."""
+        units, unit = self.units, "" if self.units == LOSS else f" {self.units.name}"
+        losses = "the losses that it provoked" if self.reacts else "these losses"
+        best = f"the best fixed policy on {losses}, {units.cost(self.comparator.value, self.episodes):,.2f}{unit}"
+        return f"paid {self.paid:,.2f}{unit}; regret {units.scale * self.regret:+,.2f}{unit} against {best}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +113,12 @@ class Game(Outcome):
     def reacts(self) -> bool:
         """Whether the losses react to the policies, so that another learner would have met other losses."""
         return self.losses.memory > 0
+
+    @property
+    def units(self) -> Units:
+        """What the losses are worth, under a criterion that adds losses up or takes the worst of several."""
+        converts = self.criterion == TotalLoss() or self.criterion == WorstCase()
+        return self.losses.units if converts else LOSS
 
     def policy_regret(self, policies: "Policies", *, progress: "Progress" = None) -> "PolicyRegret":
         """Compare with fixed policies, each played from the first episode on while the losses react to it.
@@ -178,18 +202,27 @@ class Game(Outcome):
         return best_fixed_policy(self, starts, replays, seed, progress)
 
     def __repr__(self) -> str:
-        said = self._paid("the losses that it provoked" if self.reacts else "these losses")
-        return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {said})"
+        return f"Game({type(self.learner).__name__}, {self.episodes:,} episodes: {self._summary()})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks."""
+        units, unit = self.units, "" if self.units == LOSS else f" {self.units.name}"
+        best = "best fixed policy on the losses that it provoked" if self.reacts else "best fixed policy"
         rows = {
-            "paid": f"{self.total_loss:,.2f}",
-            "an episode": f"{self.total_loss / max(1, self.episodes):,.4f}",
-            "best fixed policy": f"{self.comparator.value:,.2f}",
-            "regret": f"{self.regret:+,.2f}",
+            "paid": f"{self.paid:,.2f}{unit}",
+            "per episode": f"{self.paid / self.episodes:,.4f}{unit}",
+            best: f"{units.cost(self.comparator.value, self.episodes):,.2f}{unit}",
+            "regret": f"{units.scale * self.regret:+,.2f}{unit}",
             "criterion": repr(self.criterion),
             "losses": repr(self.losses),
         }
-        picture = curve(self.curve["episode"], self.curve["regret"], "regret over the episodes")
-        return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, picture)
+        line = self.curve.drop_nulls("regret")
+        each = units.scale * line["loss"] / line["episode"] + units.offset
+        pictures = curve(
+            line["episode"], each, f"paid per episode so far, at the end {number(each[-1])}{unit}"
+        ) + curve(
+            line["episode"],
+            units.scale * line["regret"],
+            f"regret so far, at the end {number(units.scale * self.regret)}{unit}",
+        )
+        return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, pictures)

@@ -29,7 +29,7 @@ from advmdp.criteria import TotalLoss
 from advmdp.game.ledger import Ledger, curve, marks
 from advmdp.game.result import Outcome
 from advmdp.learners.episode import checked_losses
-from advmdp.losses import Losses, Policies, Stochastic
+from advmdp.losses import LOSS, Losses, Policies, Stochastic, Units
 from advmdp.model.gymnasium_tables import UnrolledTable, unrolled
 from advmdp.model.mdp import MDP
 from advmdp.model.occupancy import occupancy
@@ -71,7 +71,14 @@ class TabularModel(UnrolledTable):
     @property
     def losses(self) -> Losses:
         """The environment's own losses: the same in every episode."""
-        return Stochastic(self.mdp.skeleton, means=self.loss, noise=0.0)
+        losses = Stochastic(self.mdp.skeleton, means=self.loss, noise=0.0)
+        losses.units = self.units
+        return losses
+
+    @property
+    def units(self) -> Units:
+        """The units of its own losses: a cost is minus a reward."""
+        return Units("negative reward", float(self.scale), -float(self.offset)) if self.scale > 0.0 else LOSS
 
     def priced(self, losses: Losses) -> Losses:
         """Put an adversary into this world: losses for moves, and the aftermath once an episode is done.
@@ -159,6 +166,10 @@ class Account(Outcome):
         The best fixed policy in hindsight.
     exact
         Whether episodes count with the expected loss of the policy, or with the loss of the path taken.
+    reacts
+        Whether the losses react to the policies.
+    units
+        What the losses are worth.
 
     Examples
     --------
@@ -173,9 +184,11 @@ class Account(Outcome):
     """
 
     exact: bool
+    reacts: bool = False
+    units: Units = LOSS
 
     def __repr__(self) -> str:
-        return f"Account({self.episodes:,} episodes, {'expected' if self.exact else 'sampled'}: {self._paid()})"
+        return f"Account({self.episodes:,} episodes, {'expected' if self.exact else 'sampled'}: {self._summary()})"
 
 
 class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
@@ -365,7 +378,8 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         last.mark(comparator=best.value)
         lines = [line for line in ledger.lines if line["episode"] < ledger.episodes]
         frame = curve([line | known for line in (*lines, *last.lines)])
-        return Account(ledger.episodes, seed, frame, best, self.policy is not None)
+        exact, losses = self.policy is not None, self.losses
+        return Account(ledger.episodes, seed, frame, best, exact, losses.memory > 0, losses.units)
 
     def _first(self) -> FloatArray:
         """Prepare the episode when its first action arrives: random numbers, loss and the agent's policy."""

@@ -7,12 +7,13 @@ loss is a vector over transitions, (n,), or with ``dimensions=d`` a matrix (n, d
 """
 
 from advmdp.losses.adaptive import Adaptive
-from advmdp.losses.base import Losses, Policies
+from advmdp.losses.base import LOSS, Losses, Policies, Units
 from advmdp.losses.generated import Drifting, FromFunction, Seasonal, Stochastic, Switching, drift
 from advmdp.losses.kernels.reaction import Reaction
 from advmdp.losses.recorded import Replay
 
 __all__ = [
+    "LOSS",
     "Adaptive",
     "Drifting",
     "FromFunction",
@@ -23,5 +24,6 @@ __all__ = [
     "Seasonal",
     "Stochastic",
     "Switching",
+    "Units",
     "drift",
 ]

@@ -1,6 +1,7 @@
 """The base class of loss sequences: pure functions of the episode and, if they react, of past policies."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol
 
 from numpy.typing import ArrayLike
@@ -10,6 +11,52 @@ from advmdp.core.errors import InputError
 from advmdp.losses.kernels.reaction import Reaction
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a problem: what its losses are worth.
+
+    Attributes
+    ----------
+    name
+        The name of the unit, such as "money" or "ms".
+    scale
+        What one unit of loss is worth.
+    offset
+        What an episode costs besides.
+
+    Examples
+    --------
+    >>> import advmdp as am
+    >>> am.losses.Units("money", scale=20.0, offset=-5.0).cost(3.0, episodes=2)
+    50.0
+    """
+
+    name: str
+    scale: float
+    offset: float
+
+    def cost(self, loss: float, episodes: int = 1) -> float:
+        """Convert a loss to a cost. A difference of losses, such as regret, is worth ``scale`` times itself.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+
+        Returns
+        -------
+        float
+            The cost.
+        """
+        return self.scale * loss + self.offset * episodes
+
+
+LOSS = Units("loss", 1.0, 0.0)
+"""The units of losses without units of their own."""
 
 
 class Policies(Protocol):
@@ -46,6 +93,8 @@ class Losses(ABC):
     """How many of the last policies the loss of an episode depends on; 0 if all losses are fixed in advance."""
     episodes: int | None = None
     """The number of episodes; None for an endless sequence."""
+    units: Units = LOSS
+    """What the losses are worth; scenarios and Gymnasium environments set it."""
 
     def __init__(self, skeleton: Skeleton, dimensions: int | None = None) -> None:
         self.skeleton = expect(Skeleton, skeleton, "skeleton")

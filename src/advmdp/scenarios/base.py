@@ -25,7 +25,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.wording import plural
 from advmdp.criteria import Criterion
 from advmdp.learners.self_tuning import SelfTuning
-from advmdp.losses import Losses, Policies
+from advmdp.losses import Losses, Policies, Units
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 from advmdp.model.tables import TOLERANCE
@@ -83,6 +83,21 @@ class Scenario:
     unit: str = "money"
     kinds: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        made, units = self.losses_from, self.units
+
+        def with_units(seed: int) -> Losses:
+            losses = made(seed)
+            losses.units = units
+            return losses
+
+        object.__setattr__(self, "losses_from", with_units)
+
+    @property
+    def units(self) -> Units:
+        """The units of the losses, under the criterion of this scenario."""
+        return Units(self.unit, float(self.scale), float(self.offset))
+
     def __repr__(self) -> str:
         recorded = "" if self.episodes is None else f", {plural(self.episodes, 'recorded episode')}"
         return f"{type(self).__name__}({self.name}, {self.mdp!r}, costs in {self.unit}{recorded})"
@@ -128,7 +143,7 @@ class Scenario:
         float
             The money.
         """
-        return self.scale * loss + self.offset * episodes
+        return self.units.cost(loss, episodes)
 
 
 class Accounted(Losses):
