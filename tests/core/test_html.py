@@ -21,6 +21,29 @@ def parsed(html: str) -> ElementTree.Element:
     return root
 
 
+def heights(picture: ElementTree.Element) -> np.ndarray:
+    line = picture.find("svg/polyline")
+    assert line is not None
+    return np.array([float(pair.split(",")[1]) for pair in line.attrib["points"].split()])
+
+
+def test_the_card_of_a_game_draws_what_was_paid_in_money_and_then_the_regret() -> None:
+    battery = am.scenarios.make_scenario("battery", hours=6)
+    game = am.play(battery.mdp, battery.losses_from(1), battery.learner(), episodes=300)
+    root = parsed(game._repr_html_())
+    cells = [cell.text for cell in root.iter("td")]
+    assert cells[:2] == ["paid", f"{battery.money(game.total_loss, 300):,.2f} money"]
+    assert cells[2:4] == ["per episode", f"{battery.money(game.total_loss, 300) / 300:,.4f} money"]
+    first, second = root.findall("figure")
+    assert "".join(first.itertext()).startswith("paid per episode so far, at the end ")
+    assert "".join(second.itertext()).startswith("regret so far, at the end ")
+    # A line through values y, in a frame that includes zero, is y up to shift and scale, and points downwards.
+    curve = game.curve.drop_nulls("regret")
+    each = battery.scale * curve["loss"] / curve["episode"] + battery.offset
+    assert np.corrcoef(heights(first), each)[0, 1] == pytest.approx(-1.0, abs=1e-4)
+    assert np.corrcoef(heights(second), curve["regret"])[0, 1] == pytest.approx(-1.0, abs=1e-4)
+
+
 def test_names_and_values_are_escaped() -> None:
     root = parsed(card(EVIL, {EVIL: EVIL}))
     assert "".join(root.itertext()).count(EVIL) == 3
@@ -57,5 +80,6 @@ def test_games_and_projections_say_what_they_are() -> None:
     assert said.startswith("SelfTuning, 200 episodes")
     assert f"{game.total_loss:,.2f}" in said
     assert f"{game.regret:+,.2f}" in said
+    assert said.index("paid") < said.index("regret")
     found = am.project(mdp.skeleton, np.zeros(12), am.Point(mdp.transition))
     assert "convergedyes" in "".join(parsed(found._repr_html_()).itertext())

@@ -523,6 +523,23 @@ def test_outside_agents_and_learners_stand_in_one_plot(example: dict) -> None:
     assert player.env.account().curve.equals(rows[example["AGENT"]][1].curve)  # the same seed, the same bytes
 
 
+@pytest.mark.parametrize("reacts", [False, True])
+def test_accounts_are_in_units_and_say_whose_losses_these_are(reacts: bool) -> None:
+    model = tabular_model("FrozenLake-v1", 5)
+    losses = model.priced(am.losses.Adaptive(model.mdp.skeleton)) if reacts else model.losses
+    env = AdversarialEnv(model.mdp, losses, policy=lambda: am.uniform_policy(model.mdp.skeleton))
+    walk(env, 3)
+    account, game = env.account(), am.play(model.mdp, losses, am.Uniform(model.mdp.skeleton), 3)
+    assert (account.reacts, account.units) == (game.reacts, game.units)
+    assert account.paid == pytest.approx(game.paid)
+    assert am.Results.of_games({"at random": [account]}).table()["reacts"].to_list() == [reacts]
+    if reacts:
+        assert "on the losses that it provoked" in repr(account)
+    else:
+        assert account.paid == pytest.approx(-model.reward(account.total_loss, 3))
+        assert f"paid {account.paid:,.2f} negative reward; regret" in repr(account)
+
+
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("UC-O-REPS", "UOB-REPS", "Q-learning (OpenSpiel)")]
 
 

@@ -685,3 +685,35 @@ def test_a_scenario_prints_in_a_line(name: str) -> None:
     assert str(made).startswith(f"Scenario({name}, MDP(")
     assert "\n" not in str(made)
     assert len(str(made)) < 400
+
+
+@pytest.mark.parametrize("name", ["battery", "inventory", "bgp"])
+def test_games_are_in_the_units_of_the_scenario(name: str) -> None:
+    scenario = am.scenarios.make_scenario(name)
+    losses, uniform = scenario.losses_from(1), am.Uniform(scenario.mdp.skeleton)
+    game = am.play(scenario.mdp, losses, uniform, episodes=5)
+    assert losses.units == am.losses.Units(scenario.unit, scenario.scale, scenario.offset)
+    assert game.paid == scenario.money(game.total_loss, 5)
+    assert f"paid {game.paid:,.2f} {scenario.unit}; regret" in repr(game)
+    table = am.Results.of_games({"at random": [game]}).table()
+    assert table.select("paid", "unit").row(0) == (pytest.approx(game.paid), scenario.unit)
+    assert table["regret"][0] == pytest.approx(scenario.scale * game.regret)
+
+
+def test_a_risk_and_plain_losses_have_no_units() -> None:
+    battery = am.scenarios.make_scenario("battery", hours=4)
+    plain = am.losses.Stochastic(battery.mdp.skeleton)
+    for losses, criterion in ((battery.losses_from(1), am.Risk(0.0, 2.0)), (plain, am.TotalLoss())):
+        learner = am.Uniform(battery.mdp.skeleton)
+        game = am.play(battery.mdp, losses, learner, episodes=5, criterion=criterion, comparator_at="end")
+        assert game.units == am.losses.LOSS
+        assert game.paid == game.total_loss
+        assert f"paid {game.paid:,.2f}; regret" in repr(game)
+
+
+def test_the_worst_of_several_zones_is_in_money() -> None:
+    zones = am.scenarios.make_scenario("battery", hours=4, zones=2)
+    game = am.play(
+        zones.mdp, zones.losses_from(1), zones.learner(), episodes=5, criterion=am.WorstCase(), comparator_at="end"
+    )
+    assert game.paid == zones.money(game.total_loss, 5)
