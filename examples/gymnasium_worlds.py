@@ -22,10 +22,12 @@ compares it with the best fixed policy on these.  So compare players by what the
 
 import argparse
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -141,7 +143,8 @@ def table(found: Games, title: str, of: Callable[[am.Game | Account], float], di
             values = last[world, name]
             text = shown_as(values, digits)
             least = min(last[world, other].mean() for other in found[world])
-            cells.append(f"[green]{text}[/]" if values.mean() == least else text)
+            alike = bool(best) or world != "reacting"  # regrets about different losses are not compared
+            cells.append(f"[green]{text}[/]" if alike and values.mean() == least else text)
         shown.add_row(name, *cells)
     if best:
         shown.add_section()
@@ -167,8 +170,12 @@ def figure(found: Games, env: str, out: Path) -> None:
         for ax in (top, bottom):
             ax.set_title(f"{env}, losses: {world}", fontsize="medium", loc="left")
             ax.get_legend().remove()
-    axes[0, 0].legend(frameon=False, fontsize="small")
-    drawn.savefig(out, dpi=110)
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False)
+    drawing = BytesIO()
+    drawn.savefig(drawing, dpi=110)
+    plt.close(drawn)
+    Image.open(drawing).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, optimize=True)
 
 
 def main() -> None:

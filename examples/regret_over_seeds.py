@@ -80,7 +80,8 @@ def show(found: Numbers, title: str, console: Console) -> None:
         for world in worlds:
             values = found[name, world]
             text = f"{values.mean():,.0f} ± {values.std() / np.sqrt(len(values)):,.0f}"
-            cells.append(f"[green]{text}[/]" if values.mean() == least[world] else text)
+            alike = "Regret" not in title or world != "reacts"  # regrets about different losses are not compared
+            cells.append(f"[green]{text}[/]" if alike and values.mean() == least[world] else text)
         table.add_row(name, *cells)
     console.print(table)
 

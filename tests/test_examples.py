@@ -35,6 +35,26 @@ def test_uc_o_reps_stays_below_the_baselines_where_the_docs_say_so() -> None:
     assert slow["ReplayLast"] == min(slow.values()) < 0  # where a baseline wins, as the docs say
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["UC-O-REPS, theory", "Uniform", "FollowLeader", "ReplayLast"])
+def test_the_numbers_on_learning_are_those_of_their_command(name: str) -> None:
+    example = runpy.run_path(str(EXAMPLES / "regret_over_seeds.py"))
+    mdp, episodes = am.MDP.random([1, 5, 5, 5, 5, 1], 4, seed=0, concentration=0.3), 5000
+    games: dict[str, list[am.Game]] = {}
+    for seed in range(20):
+        for world, losses in example["adversaries"](mdp.skeleton, episodes, seed).items():
+            learner = example["learners"](mdp.skeleton, episodes)[name]
+            games.setdefault(world, []).append(am.play(mdp, losses, learner, episodes, seed))
+    text = (ROOT / "docs" / "learning.md").read_text().replace("**", "")
+    label = "UC-O-REPS, the theory's parameters" if name == "UC-O-REPS, theory" else f"`{name}`"
+    written = [line.split(" | ")[1:] for line in text.splitlines() if line.startswith(f"| {label}")][-2:]
+    for row, number in zip(written, ("total_loss", "regret"), strict=True):
+        found = [np.array([getattr(game, number) for game in some]) for some in games.values()]
+        assert row == [
+            f"{one.mean():,.0f} ± {one.std() / np.sqrt(20):,.0f}{' |' * (one is found[-1])}" for one in found
+        ]
+
+
 def test_the_example_prints_its_table() -> None:
     command = [sys.executable, EXAMPLES / "regret_over_seeds.py", "--seeds", "1", "--episodes", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -99,6 +99,7 @@ fig
 # confidence sets, is not vacuous:
 
 # %%
+print(f"paid                {game.total_loss:12,.0f}")
 print(f"regret              {game.regret:12,.0f}")
 print(f"online part         {game.curve['regret_online'][-1]:12,.0f}")
 print(f"Theorem 5.3         {am.bounds.online(sk, T):12,.0f}")

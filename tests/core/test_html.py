@@ -33,7 +33,7 @@ def test_the_card_of_a_game_draws_what_was_paid_in_money_and_then_the_regret() -
     root = parsed(game._repr_html_())
     cells = [cell.text for cell in root.iter("td")]
     assert cells[:2] == ["paid", f"{battery.money(game.total_loss, 300):,.2f} money"]
-    assert cells[2:4] == ["per episode", f"{battery.money(game.total_loss, 300) / 300:,.4f} money"]
+    assert cells[2:4] == ["per episode", f"{battery.money(game.total_loss, 300) / 300:#.3g} money"]
     first, second = root.findall("figure")
     assert "".join(first.itertext()).startswith("paid per episode so far, at the end ")
     assert "".join(second.itertext()).startswith("regret so far, at the end ")

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import advmdp as am
+from advmdp.core.wording import number
 from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion.assignment import AssignmentError, assignment, least_peak
 from advmdp.scenarios.congestion.delays import QueueDelays
@@ -218,6 +219,8 @@ def test_delay_based_routing_flaps_between_two_equal_ways_and_nobody_gains() -> 
     game = congestion_game(graph, load=None, deflection=0.0)
     halves = assignment(game, "optimum", gap=1e-9)
     found = game.play({"last": DelayRouting(game), "halves": Fixed(halves.policy)}, 10, seed=0)
+    last, halved = (found.frame.filter(method=name)["delay"].mean() for name in ("last", "halves"))
+    assert repr(found).endswith(f"mean delay in {game.unit}: last {number(last)}, halves {number(halved)})")
     last, even = (found.frame.filter(method=name) for name in ("last", "halves"))
     assert last["delay"].to_list() == pytest.approx([2 * 0.8 / 0.2] * 10)
     assert last["changed"].to_list() == pytest.approx([0.0] + [1.0] * 9)

@@ -717,3 +717,17 @@ def test_the_worst_of_several_zones_is_in_money() -> None:
         zones.mdp, zones.losses_from(1), zones.learner(), episodes=5, criterion=am.WorstCase(), comparator_at="end"
     )
     assert game.paid == zones.money(game.total_loss, 5)
+
+
+def test_fixed_policies_are_in_units_too() -> None:
+    battery = am.scenarios.make_scenario("battery", hours=4)
+    sk = battery.mdp.skeleton
+    game = am.play(battery.mdp, battery.losses_from(1), am.ReplayLast(sk), episodes=20)
+    against, best = game.policy_regret({"at random": am.uniform_policy(sk)}), game.best_fixed_policy()
+    said = [battery.money(loss, 20) for loss in (game.total_loss, against.paid[0], best.paid)]
+    assert (
+        f"ReplayLast paid {said[0]:,.2f} money in 20 episodes; fixed policies pay at random {said[1]:,.2f} money"
+        in (repr(against))
+    )
+    assert f"policy regret {battery.scale * against.regret:+,.2f} money against at random" in repr(against)
+    assert repr(best).startswith(f"BestFixedPolicy(pays {said[2]:,.2f} money in 20 episodes, every fixed policy pays")

@@ -13,7 +13,7 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.criteria import TotalLoss
 from advmdp.game.policy_regret import Progress, replayed, shown_if_long
 from advmdp.game.result import Game
-from advmdp.losses import Adaptive
+from advmdp.losses import LOSS, Adaptive, Units
 from advmdp.model.occupancy import occupancy
 from advmdp.model.policy import uniform_policy
 from advmdp.planning.hindsight.answer import relative_gap
@@ -48,6 +48,8 @@ class BestFixedPolicy:
         How it was found.
     replays
         The number of games that the search played.
+    units
+        What the losses are worth.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class BestFixedPolicy:
     """What was searched, in words."""
     replays: int
     """How many games were played for it."""
+    units: Units = LOSS
 
     @property
     def regret(self) -> float:
@@ -88,10 +91,13 @@ class BestFixedPolicy:
         return relative_gap(self.paid, self.lower, self.episodes)
 
     def __repr__(self) -> str:
-        proven = "no lower bound" if self.lower == -inf else f"every fixed policy pays at least {self.lower:,.2f}"
+        units, n = self.units, self.episodes
+        proven = (
+            "no lower bound" if self.lower == -inf else f"every fixed policy pays at least {units.shown(self.lower, n)}"
+        )
         return (
-            f"BestFixedPolicy(pays {self.paid:,.2f} in {self.episodes:,} episodes, {proven}; policy regret "
-            f"{self.regret:+,.2f}; searched: {self.searched})"
+            f"BestFixedPolicy(pays {units.shown(self.paid, n)} in {n:,} episodes, {proven}; policy regret "
+            f"{units.shown(self.regret, sign='+')}; searched: {self.searched})"
         )
 
 
@@ -101,7 +107,7 @@ def best_fixed_policy(game: Game, starts: int, replays: int, seed: int, progress
     if game.losses.memory == 0:
         best = game.comparator
         said = "all fixed policies in hindsight, because the losses do not react"
-        return BestFixedPolicy(best.policy, best.value, best.lower, game.total_loss, game.episodes, said, 0)
+        return BestFixedPolicy(best.policy, best.value, best.lower, game.total_loss, game.episodes, said, 0, game.units)
     one = (game.losses.dimensions or 1) == 1 and game.criterion == TotalLoss()
     if type(game.losses) is Adaptive and one:
         return _planned(game, game.losses, progress)
@@ -115,7 +121,7 @@ def best_fixed_policy(game: Game, starts: int, replays: int, seed: int, progress
         search.descend()
     said = f"{begun} starting points, then one action of one state at a time, {search.replays} games in all"
     return BestFixedPolicy(
-        frozen(search.policy), search.paid, -inf, game.total_loss, game.episodes, said, search.replays
+        frozen(search.policy), search.paid, -inf, game.total_loss, game.episodes, said, search.replays, game.units
     )
 
 
@@ -125,7 +131,7 @@ def _planned(game: Game, losses: Adaptive, progress: Progress) -> BestFixedPolic
         policy, lower = best_against_adaptive(game.mdp, losses, game.episodes)
         paid = replayed(game, policy, show)
     said = "all fixed policies by dynamic programming, because the losses react linearly to the policy"
-    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, said, 1)
+    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, said, 1, game.units)
 
 
 def _quadratic(game: Game, a: ArrayLike, B: ArrayLike, starts: list[FloatArray], progress: Progress) -> BestFixedPolicy:
@@ -141,7 +147,7 @@ def _quadratic(game: Game, a: ArrayLike, B: ArrayLike, starts: list[FloatArray],
         given = f"{said:.12g} for a policy that pays {paid:.12g}"
         raise InputError(f"linear_reaction of {game.losses!r}", given, "the cost of a fixed policy")
     words = f"Frank-Wolfe from {len(starts) + 1} starting points: the losses react linearly to occupancy measures"
-    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, words, 1)
+    return BestFixedPolicy(frozen(policy), paid, min(lower, paid), game.total_loss, game.episodes, words, 1, game.units)
 
 
 def _points(game: Game, starts: int, seed: int) -> list[FloatArray]:

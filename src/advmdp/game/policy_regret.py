@@ -27,6 +27,7 @@ from advmdp.game.progress import shown
 from advmdp.game.result import Game
 from advmdp.learners.baselines import Chosen, Uniform
 from advmdp.learners.kernels.episode import Rule
+from advmdp.losses import LOSS, Units
 from advmdp.model.by_name import ByName
 from advmdp.model.mdp import Trajectory
 from advmdp.model.policy import checked_policy
@@ -78,6 +79,8 @@ class PolicyRegret:
         The policies, (number of policies, num_pairs).
     paid
         What each policy pays.
+    units
+        What the losses are worth.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class PolicyRegret:
     """(policies, pairs)."""
     paid: FloatArray
     """(policies,): what each would have paid, with losses that answer to it."""
+    units: Units = LOSS
 
     @property
     def regret(self) -> float:
@@ -117,12 +121,12 @@ class PolicyRegret:
         return pl.DataFrame({"policy": self.names, "paid": self.paid, "regret": self.total_loss - self.paid})
 
     def __repr__(self) -> str:
-        order = np.argsort(self.paid, kind="stable").tolist()
-        listed = ", ".join(f"{self.names[k]} {self.paid[k]:,.2f}" for k in order[:LISTED])
+        order, units, n = np.argsort(self.paid, kind="stable").tolist(), self.units, self.episodes
+        listed = ", ".join(f"{self.names[k]} {units.shown(self.paid[k], n)}" for k in order[:LISTED])
         more = f" and {len(order) - LISTED} more" if len(order) > LISTED else ""
         return (
-            f"PolicyRegret({self.learner} paid {self.total_loss:,.2f} in {plural(self.episodes, 'episode')}; fixed "
-            f"policies pay {listed}{more}; policy regret {self.regret:+,.2f} against {self.best})"
+            f"PolicyRegret({self.learner} paid {units.shown(self.total_loss, n)} in {plural(n, 'episode')}; fixed "
+            f"policies pay {listed}{more}; policy regret {units.shown(self.regret, sign='+')} against {self.best})"
         )
 
 
@@ -133,7 +137,7 @@ def policy_regret(game: Game, policies: Policies, progress: Progress = None) -> 
         paid = [replayed(game, policy, show, k) for k, policy in enumerate(named.values())]
     return PolicyRegret(
         type(game.learner).__name__, game.episodes, game.total_loss, tuple(named),
-        frozen(np.array(list(named.values()))), frozen(np.array(paid)),
+        frozen(np.array(list(named.values()))), frozen(np.array(paid)), game.units,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from advmdp.core.html import card, curve
-from advmdp.core.wording import number
+from advmdp.core.wording import amount
 from advmdp.criteria import Criterion, TotalLoss, WorstCase
 from advmdp.learners.base import Learner
 from advmdp.losses import LOSS, Losses, Units
@@ -62,10 +62,10 @@ class Outcome:
 
     def _summary(self) -> str:
         """What was paid, then the regret and its comparator, in the units of the problem."""
-        units, unit = self.units, "" if self.units == LOSS else f" {self.units.name}"
+        units, n = self.units, self.episodes
         losses = "the losses that it provoked" if self.reacts else "these losses"
-        best = f"the best fixed policy on {losses}, {units.cost(self.comparator.value, self.episodes):,.2f}{unit}"
-        return f"paid {self.paid:,.2f}{unit}; regret {units.scale * self.regret:+,.2f}{unit} against {best}"
+        best = f"the best fixed policy on {losses}, {units.shown(self.comparator.value, n)}"
+        return f"paid {units.shown(self.total_loss, n)}; regret {units.shown(self.regret, sign='+')} against {best}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,23 +206,18 @@ class Game(Outcome):
 
     def _repr_html_(self) -> str:
         """A card for notebooks."""
-        units, unit = self.units, "" if self.units == LOSS else f" {self.units.name}"
+        units, n = self.units, self.episodes
         best = "best fixed policy on the losses that it provoked" if self.reacts else "best fixed policy"
         rows = {
-            "paid": f"{self.paid:,.2f}{unit}",
-            "per episode": f"{self.paid / self.episodes:,.4f}{unit}",
-            best: f"{units.cost(self.comparator.value, self.episodes):,.2f}{unit}",
-            "regret": f"{units.scale * self.regret:+,.2f}{unit}",
+            "paid": units.shown(self.total_loss, n),
+            "per episode": amount(self.paid / n, units.name),
+            best: units.shown(self.comparator.value, n),
+            "regret": units.shown(self.regret, sign="+"),
             "criterion": repr(self.criterion),
             "losses": repr(self.losses),
         }
         line = self.curve.drop_nulls("regret")
         each = units.scale * line["loss"] / line["episode"] + units.offset
-        pictures = curve(
-            line["episode"], each, f"paid per episode so far, at the end {number(each[-1])}{unit}"
-        ) + curve(
-            line["episode"],
-            units.scale * line["regret"],
-            f"regret so far, at the end {number(units.scale * self.regret)}{unit}",
-        )
+        pictures = curve(line["episode"], each, f"paid per episode so far, at the end {rows['per episode']}")
+        pictures += curve(line["episode"], line["regret"], f"regret so far, at the end {rows['regret']}")
         return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, pictures)

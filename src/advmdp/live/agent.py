@@ -368,8 +368,10 @@ class Agent:
         self.close()
 
     def __repr__(self) -> str:
-        name, counts = self._recorder.state.terms.learner, self._recorder.state.counts
-        return f"Agent({self.log.path}, {name}, {counts['begun']:,} episodes begun, {counts['told']:,} told)"
+        state = self._recorder.state
+        counts, paid = state.counts, f"paid {state.paid:,.2f} so far"
+        done = f"{counts['begun']:,} episodes begun, {counts['told']:,} told"
+        return f"Agent({self.log.path}, {state.terms.learner}: {paid}; {done})"
 
 
 class Episode:

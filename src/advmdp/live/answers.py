@@ -22,8 +22,10 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Status:
-    """What has happened so far."""
+    """What was paid, and what has happened so far."""
 
+    paid: float
+    """The sum of all known costs of the steps taken, in your units."""
     begun: int
     """Episodes that began."""
     finished: int
@@ -44,8 +46,6 @@ class Status:
     """Episodes that somebody else decided."""
     clipped: int
     """Costs outside the units."""
-    paid: float
-    """The sum of all known costs of the steps taken, in your units."""
     epochs: int
     """The number of epochs, each with its own confidence set."""
     radius: float | None

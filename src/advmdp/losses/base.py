@@ -54,6 +54,25 @@ class Units:
         """
         return self.scale * loss + self.offset * episodes
 
+    def shown(self, loss: float, episodes: int = 0, *, sign: str = "") -> str:
+        """Format a loss as a cost with its unit; without ``episodes`` it is a difference of losses.
+
+        Parameters
+        ----------
+        loss
+            A loss, summed over episodes.
+        episodes
+            The number of episodes.
+        sign
+            "+" to show the sign of positive numbers too.
+
+        Returns
+        -------
+        str
+            The cost with two decimals, and the unit unless it is plain loss.
+        """
+        return f"{self.cost(loss, episodes):{sign},.2f}{'' if self.name == LOSS.name else f' {self.name}'}"
+
 
 LOSS = Units("loss", 1.0, 0.0)
 """The units of losses without units of their own."""

@@ -110,17 +110,22 @@ class Comparison:
         return " to ".join(dict.fromkeys(f"{end:,.{digits}f}" for end in (min(means), max(means))))
 
     def table(self, title: str, footer: str) -> Table:
-        """Tabulate the regret: a row per learner, the least in green, then the cost of the best fixed policy."""
+        """Tabulate the regret: a row per learner, the least in green, then the cost of the best fixed policy.
+
+        If losses react, none is green: the regrets are about the losses that each learner provoked.
+        """
         table, worlds = Table(title=title), list(dict.fromkeys(world for _, world in self.regret))
         table.add_column("learner")
         for world in worlds:
             table.add_column(world, justify="right", no_wrap=True)
+        reacts = {world for (_, world), game in self.last.items() if game.reacts}
         least = {world: min(v.mean() for (_, at), v in self.regret.items() if at == world) for world in worlds}
         for name in dict.fromkeys(name for name, _ in self.regret):
             cells = []
             for world in worlds:
                 values = self.regret[name, world]
-                cells.append(f"[green]{shown(values)}[/]" if values.mean() == least[world] else shown(values))
+                best = values.mean() == least[world] and world not in reacts
+                cells.append(f"[green]{shown(values)}[/]" if best else shown(values))
             table.add_row(name, *cells)
         table.add_section()
         table.add_row(footer, *map(self._paid, worlds))

@@ -508,7 +508,9 @@ class Course:
     seed: int
 
     def __repr__(self) -> str:
-        return f"Course({self.game!r}, {self.episodes:,} episodes of {', '.join(self.use)})"
+        means = self.frame.group_by("method", maintain_order=True).agg(pl.col("delay").mean())
+        paid = ", ".join(f"{method} {number(delay)}" for method, delay in means.iter_rows())
+        return f"Course({self.game!r}, {self.episodes:,} episodes: mean delay in {self.game.unit}: {paid})"
 
     @property
     def episodes(self) -> int:
