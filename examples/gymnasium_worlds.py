@@ -1,6 +1,6 @@
 """Compare another library's agent with our learners: OpenSpiel's Q-learner and UC-O-REPS on Gymnasium's FrozenLake.
 
-    python examples/gymnasium_worlds.py                     5 seeds of 2,000 episodes: about three minutes of one core
+    python examples/gymnasium_worlds.py                     5 seeds of 2,000 episodes: about a minute of one core
     python examples/gymnasium_worlds.py --env CliffWalking-v1 --steps 14
     python examples/gymnasium_worlds.py --seeds 2 --episodes 200 --out /tmp/gymnasium.png
 
@@ -169,6 +169,7 @@ def figure(found: Games, env: str, out: Path) -> None:
         am.plot.regret(results, bottom, slope=False)
         for ax in (top, bottom):
             ax.set_title(f"{env}, losses: {world}", fontsize="medium", loc="left")
+            ax.yaxis.label.set_size("small")
             ax.get_legend().remove()
     lines, names = axes[0, 0].get_legend_handles_labels()
     drawn.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False)
