@@ -153,7 +153,7 @@ def long_game(console: Console, longest: int = 10**7) -> None:
     mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
     losses = am.losses.Switching(mdp.skeleton, period=1000, seed=0)
     table = Table(title=f"Long games on {mdp.skeleton.num_transitions} transitions")
-    for column in ("episodes", "time", "us per episode", "peak memory of the process", "regret"):
+    for column in ("episodes", "time", "us per episode", "peak memory of the process", "paid", "regret"):
         table.add_column(column, justify="right")
     for count in (longest // 100, longest // 10, longest):
         begin = time.perf_counter()
@@ -161,6 +161,11 @@ def long_game(console: Console, longest: int = 10**7) -> None:
         seconds = time.perf_counter() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         table.add_row(
-            f"{count:,}", f"{seconds:.1f} s", f"{seconds / count * 1e6:.1f}", f"{peak:,.0f} MB", f"{game.regret:+,.0f}"
+            f"{count:,}",
+            f"{seconds:.1f} s",
+            f"{seconds / count * 1e6:.1f}",
+            f"{peak:,.0f} MB",
+            f"{game.total_loss:,.0f}",
+            f"{game.regret:+,.0f}",
         )
     console.print(table, "goal: memory does not grow with T\n")

@@ -57,7 +57,7 @@ def test_the_lines_of_the_design_run(tmp_path: Path) -> None:
     status = agent.status()
     assert (status.begun, status.finished, status.told, status.outstanding, status.paid) == (1, 0, 1, 0, 12.5)
     assert repr(status).startswith("Status(paid=12.5, begun=1")
-    assert repr(agent).endswith("commute.db, SelfTuning: paid 12.50 so far; 1 episodes begun, 1 told)")
+    assert repr(agent).endswith("commute.db, SelfTuning: paid 12.50 so far; 1 episode begun, 1 told)")
     assert agent.explain("home").keys() == {"bus", "walk"}
     before = agent.state_bytes(), agent.policy(), agent.status()
     agent.close()

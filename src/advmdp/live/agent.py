@@ -11,6 +11,7 @@ from typing import Any
 
 from advmdp.core.errors import InputError
 from advmdp.core.files import path_of
+from advmdp.core.wording import plural
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
 from advmdp.live.answers import Choice, Explanation, Status
@@ -370,7 +371,7 @@ class Agent:
     def __repr__(self) -> str:
         state = self._recorder.state
         counts, paid = state.counts, f"paid {state.paid:,.2f} so far"
-        done = f"{counts['begun']:,} episodes begun, {counts['told']:,} told"
+        done = f"{plural(counts['begun'], 'episode')} begun, {counts['told']:,} told"
         return f"Agent({self.log.path}, {state.terms.learner}: {paid}; {done})"
 
 
