@@ -35,10 +35,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inl
 myst_heading_anchors = 4
 myst_all_links_external = False
 
-
 highlight_language = "none"
-pygments_style = "tango"
-pygments_dark_style = "monokai"
 html_math_renderer = "svg"
 html_theme = "furo"
 html_title = "advmdp"

@@ -114,6 +114,17 @@ def test_a_trip_that_begins_in_a_zone_does_not_come_back_to_it(tmp_path: Path) -
     assert not game.flow(am.occupancy(game.mdp, am.uniform_policy(game.mdp.skeleton)))[back].any()
 
 
+def test_a_road_that_leads_only_back_to_the_zone_of_the_source_is_not_taken(tmp_path: Path) -> None:
+    """Node 5 leads only to zone 1: no trip from 1 can pass there, however many roads it may take."""
+    net = BRAESS_NET.replace(";\n\t1\t4", ";\n\t3\t5\t1\t1\t0\t0\t0\t;\n\t5\t1\t1\t1\t0\t0\t0\t;\n\t1\t4")
+    for old, new in (("LINKS> 5", "LINKS> 7"), ("NODES> 4", "NODES> 5"), ("THRU NODE> 1", "THRU NODE> 3")):
+        net = net.replace(old, new)
+    game = read_tntp(*written(tmp_path, net)[:2]).game(slack=5)
+    flow = game.flow(assignment(game, "equilibrium", gap=1e-8).q)
+    used = {game.topology.link(k): round(float(flow[k]), 3) for k in range(7)}
+    assert used == {"1 -> 3": 4, "3 -> 5": 0, "5 -> 1": 0, "1 -> 4": 2, "3 -> 2": 2, "3 -> 4": 2, "4 -> 2": 4}
+
+
 def test_tolls_and_distances_count_with_their_weights(tmp_path: Path) -> None:
     plain = roads(tmp_path)
     tolled = roads(tmp_path, ("10\t0.1\t1\t0\t0\t1", "10\t0.1\t1\t0\t7\t1"), toll_weight=2.0, distance_weight=0.5)
