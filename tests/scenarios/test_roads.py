@@ -1,5 +1,7 @@
 """Delay functions, road networks in TNTP, changing demands, hop limits and adaptive steps, against oracles."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from advmdp.scenarios.congestion.routers import (
 )
 from advmdp.scenarios.congestion.tntp import Roads, read_tntp
 from advmdp.scenarios.network.topology import topology_from
+from tests.helpers import ROOT
 
 BRAESS_NET = """<NUMBER OF ZONES> 2
 <NUMBER OF NODES> 4
@@ -80,6 +83,18 @@ def test_braess_has_its_published_equilibrium_and_optimum(tmp_path: Path) -> Non
     assert game.delays.potential(found.flow) == pytest.approx(2 * 80 + 2 * (100 + 2) + 22, rel=1e-9)
     assert game.unit == "min"
     assert even.excluded == 0.0
+
+
+def test_the_example_compares_its_equilibrium_with_the_flows_of_the_file(tmp_path: Path) -> None:
+    """Braess's potential is 386 (see above), which his flows attain."""
+    files = [
+        text for pair in zip(("--net", "--trips", "--flow"), map(str, written(tmp_path)), strict=True) for text in pair
+    ]
+    command = [sys.executable, str(ROOT / "examples" / "congestion.py"), *files, "--episodes", "4"]
+    done = subprocess.run([*command, "--out", tmp_path / "page.html"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Equilibrium: potential 386.00, gap" in done.stdout
+    assert "The file's flows: potential 386.00; volumes differ by at most 0.00% of the largest." in done.stdout
 
 
 def test_learners_settle_in_braess_equilibrium_and_find_no_way_out_of_the_paradox(tmp_path: Path) -> None:
