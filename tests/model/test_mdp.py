@@ -138,7 +138,7 @@ def test_steps_get_a_named_start_and_end_where_there_are_several() -> None:
     [
         ([], None, "at least one row"),
         ([("a", 0, "b", 1.0), ("c", 0, "b", 1.0)], None, "2 states that no step leads to"),
-        ([("a", 0, "a", 1.0)], None, "0 states that no step leads to"),
+        ([("a", 0, "a", 1.0)], None, "no start: every state has a step that leads to it; expected a start"),
         ([("a", 0, "b", 1.0), ("a", 0, "b", 1.0)], None, "row 1 of the steps"),
         ([("a", 0, "b", 0.5), ("a", 0, "c", 0.5), ("b", 0, "c", 1.0)], None, "layer 1.*state 'c' has no step"),
         ([("a", 0, "b", 1), ("b", 0, "c", 0.5), ("b", 0, "a", 0.5), ("c", 0, "d", 1)], {"a": 1.0}, "'a' is reached"),
