@@ -135,7 +135,7 @@ def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) 
             np.array_equal(getattr(graph, x), getattr(wanted, x)) for x in ("numbers", "tail", "head", "relation")
         )
     file.write_text(older + "11\t2\t2\n")
-    with pytest.warns(am.AdvMDPWarning, match="dropped 1 links between siblings"):
+    with pytest.warns(am.AdvMDPWarning, match="dropped 1 link between siblings"):
         assert np.array_equal(read_as_graph(file).head, wanted.head)
     file.write_text("11\t2\t2\n")
     with (
@@ -143,6 +143,12 @@ def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) 
         pytest.raises(am.InputError, match="links between siblings only"),
     ):
         read_as_graph(file)
+
+
+def test_a_graph_prints_its_size_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "small.txt"
+    path.write_text("1|11|-1\n1|12|-1\n2|12|-1\n1|2|0\n")
+    assert repr(read_as_graph(path)) == "AsGraph(small.txt: 4 ASes, 3 links to customers, 1 between peers)"
 
 
 def test_an_internet_that_is_upside_down_and_circles_of_providers_are_pointed_out(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_braess_has_its_published_equilibrium_and_optimum(tmp_path: Path) -> Non
     assert game.delays.potential(found.flow) == pytest.approx(2 * 80 + 2 * (100 + 2) + 22, rel=1e-9)
     assert game.unit == "min"
     assert even.excluded == 0.0
+    assert repr(even).startswith("Assignment(delay 92, gap ")
 
 
 def test_the_example_compares_its_equilibrium_with_the_flows_of_the_file(tmp_path: Path) -> None:
