@@ -277,12 +277,12 @@ def test_a_function_is_the_kind_of_delay_that_it_spells_out() -> None:
         (lambda flow, capacity: flow * 0.0 - 1.0, "finite numbers, 0 or more"),
     ],
 )
-def test_functions_that_are_no_delays_are_refused(delays: Any, said: str) -> None:
+def test_invalid_delay_functions_are_refused(delays: Any, said: str) -> None:
     with pytest.raises(am.InputError, match=said):
         congestion_game(grid(3, 0), load=None, delays=delays)
 
 
-def test_delays_for_other_links_and_slopes_of_nothing_are_refused() -> None:
+def test_delays_for_other_links_and_stray_derivatives_are_refused() -> None:
     ones = np.ones(3)
     with pytest.raises(am.InputError, match="delays: 3 links"):
         congestion_game(grid(3, 0), load=None, delays=road_delays(ones, ones, ones, ones, ones, None))
@@ -316,7 +316,7 @@ def detour() -> nx.DiGraph:
     return graph
 
 
-def test_a_hop_limit_that_excludes_routes_of_the_equilibrium_is_pointed_out() -> None:
+def test_a_hop_limit_that_excludes_routes_of_the_equilibrium_warns() -> None:
     known: dict[str, Any] = {"load": None, "deflection": 0.0, "delays": "bpr"}
     tight = congestion_game(detour(), slack=3, **known)
     with pytest.warns(am.AdvMDPWarning, match="the hop limit excludes routes of the equilibrium: .* more slack"):
@@ -431,7 +431,7 @@ def test_matrices_come_from_a_file(tmp_path: Path) -> None:
         (np.full((1, 5, 5), np.nan), "demands"),
     ],
 )
-def test_demands_that_are_none_are_refused(demands: Any, said: str) -> None:
+def test_invalid_demands_are_refused(demands: Any, said: str) -> None:
     with pytest.raises(am.InputError, match=said):
         congestion_game(two_ways(), load=None, demands=demands)
 
