@@ -111,7 +111,7 @@ def test_a_policy_may_name_one_action_and_leave_out_states_without_a_choice() ->
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"home": "walk"}, r"policy at layer 1, state 1 \(station\): nothing"),
+        ({"home": "walk"}, r"policy at layer 1, state 1 \(station\): missing"),
         ({"home": "fly", "station": "taxi"}, "unknown action 'fly'"),
         ({"home": {"bus": 0.5}, "station": "taxi"}, "a policy is a distribution"),
         ({"home": {"bus": "much"}, "station": "taxi"}, "'much'; expected a probability"),
@@ -126,7 +126,7 @@ def test_an_invalid_policy_by_name_is_refused(policy: dict, message: str) -> Non
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        ({("home", "bus"): 0.5}, r"loss at layer 0, state 0 \(home\), action 1 \(walk\).*nothing"),
+        ({("home", "bus"): 0.5}, r"loss at layer 0, state 0 \(home\), action 1 \(walk\).*missing"),
         ({"home": 0.5}, "the key 'home'"),
         ({("home", "bus"): "dear"}, "'dear'; expected a number"),
         ({("home", "bsu"): 0.5}, "did you mean bus?"),
@@ -153,8 +153,8 @@ def test_a_trajectory_by_name_is_the_one_that_was_sampled(mdp: am.MDP, seed: int
         (["home", "station"], ["bus"], "1 steps, to station; expected 2 steps"),
         (["station", "work"], ["train"], "a start in layer 1"),
         (["home", "stuck", "work"], ["walk", "wait"], "successor stuck"),
-        (["home", "station"], ["bus", "train"], "one more than actions"),
-        ("home", [], "a list of states"),
+        (["home", "station"], ["bus", "train"], "with one state more"),
+        ("home", [], "lists of states"),
     ],
 )
 def test_an_impossible_trajectory_by_name_is_refused(states: list, actions: list, message: str) -> None:

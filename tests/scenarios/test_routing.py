@@ -527,7 +527,7 @@ def test_rivals_that_answer_use_our_last_links() -> None:
         ({"bursts": 1.5}, "bursts: 1.5"),
         ({"rivals": "nobody"}, "rivals: 'nobody'; expected 'alternate', 'answer' or none"),
         ({"rivals": "answer", "strength": 2}, "strength: 2"),
-        ({"scale": 2.0}, "scale: 2.0; expected no scale, or also a file"),
+        ({"scale": 2.0}, "scale: 2.0; expected a file too, or no scale"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], said: str) -> None:

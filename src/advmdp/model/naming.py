@@ -58,7 +58,7 @@ def _read(steps: Iterable[Any], fields: tuple[str, ...]) -> Following:
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InputError(f"row {row} of the steps", f"no such row ({error})", expected) from None
+        raise InputError(f"row {row} of the steps", f"unusable ({error})", expected) from None
     if not following:
         raise InputError("steps", "none", f"at least one row {expected}")
     return following
