@@ -30,15 +30,13 @@ include_patterns = ["docs/*.md", "docs/*/*.md", "docs/notebooks/*.nb.py", "C*.md
 exclude_patterns = ["build", "dist", "src", "tests", "tools", "benchmarks", "examples", ".*", "**/__pycache__"]
 source_suffix = {".md": "markdown", ".nb.py": "markdown"}  # notebooks become Markdown before they are parsed
 nitpicky = True
+toc_object_entries_show_parents = "hide"  # full names do not fit the column
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inline", "deflist"]
 myst_heading_anchors = 4
 myst_all_links_external = False
 
-
 highlight_language = "none"
-pygments_style = "tango"
-pygments_dark_style = "monokai"
 html_math_renderer = "svg"
 html_theme = "furo"
 html_title = "advmdp"

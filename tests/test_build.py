@@ -72,7 +72,7 @@ def test_packages_that_are_missing_belong_to_the_extra_that_is_named() -> None:
         assert re.search(rf"[\[,]{extra}[,\]]", extras["all"][0])
 
 
-def test_only_a_package_of_an_extra_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_packages_of_extras_are_called_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingPackageError, match=r"networkx is not installed.*advmdp\[routing\]"), optional:
         import networkx  # noqa: F401

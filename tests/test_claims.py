@@ -125,7 +125,7 @@ def test_claims_are_found(text: str) -> None:
         "These losses do not react: the difference in regret is what was paid less.",
     ],
 )
-def test_what_is_no_claim_is_let_through(text: str) -> None:
+def test_harmless_sentences_pass(text: str) -> None:
     assert claims(text) == []
 
 
@@ -150,13 +150,13 @@ def test_the_readmes_example_shows_what_every_player_paid() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_no_text_that_is_printed_claims_one(path: Path) -> None:
+def test_no_printed_text_claims_a_saving_from_regret(path: Path) -> None:
     texts = literals(path)
     assert texts
     assert [found for text in texts for found in claims(text)] == []
 
 
-def test_the_templates_claim_none() -> None:
+def test_no_template_claims_a_saving_from_regret() -> None:
     for folder in ("experiments", "web"):
         for path in (ROOT / "src/advmdp" / folder / "page").iterdir():
             text = path.read_text()
@@ -166,7 +166,7 @@ def test_the_templates_claim_none() -> None:
             assert claims("\n\n".join(strings) if isinstance(strings, list) else strings) == [], path.name
 
 
-def test_a_whole_report_claims_none_and_has_what_was_paid_first(store: Path, tmp_path: Path) -> None:
+def test_a_report_claims_no_saving_from_regret_and_shows_cost_first(store: Path, tmp_path: Path) -> None:
     one = make_store(tmp_path / "one", small_spec(seeds=12, horizons=[30]))
     for root in (store, one):
         page = Page(report(am.Results(root)))

@@ -33,7 +33,7 @@ def test_1_the_printed_dual_solves_another_problem_smallest_example() -> None:
     assert printed[:3] == pytest.approx([1.0, 0.0, 0.0], abs=1e-5)  # the accuracy of the oracle
 
 
-def test_1_the_printed_dual_itself_minimised_gives_that_other_answer() -> None:
+def test_1_minimising_the_printed_dual_gives_the_answer_of_that_problem() -> None:
     """Theorem 4.2 to the letter, for the same pair: min over mu+, mu- >= 0 of ln Z, q proportional to w exp(B)."""
     center, epsilon, weights = np.array([1.0, 0.0, 0.0]), 0.5, np.full(3, 1 / 3)
 
@@ -102,7 +102,7 @@ def test_3_risk_has_two_readings() -> None:
     )
 
 
-def test_3_the_lipschitz_constants_of_the_readings_are_reached_and_not_passed() -> None:
+def test_3_the_lipschitz_constants_of_both_readings_are_tight() -> None:
     """The largest entry of the gradient in q, over q and losses in [0, 1]: at loss 1, where all v_k are 1."""
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=1)
     sk, steps = mdp.skeleton, mdp.skeleton.num_layers
@@ -134,7 +134,7 @@ def radius(visits: np.ndarray, next_layer: int, T: int, states: int, actions: in
 
 
 @pytest.mark.parametrize("next_layer", [1, 2, 50])
-def test_5_without_visits_the_constraint_is_void(next_layer: int) -> None:
+def test_5_without_visits_there_is_no_constraint(next_layer: int) -> None:
     """The zero vector is at distance 1 from every distribution, and epsilon is above 1 for N = 0."""
     assert radius(np.array(0), next_layer, T=1, states=2, actions=1, delta=1.0) > 1.0
     for seed in range(20):
@@ -143,7 +143,7 @@ def test_5_without_visits_the_constraint_is_void(next_layer: int) -> None:
 
 
 @pytest.mark.parametrize(("T", "next_layer"), [(10**3, 5), (10**6, 20)])
-def test_6_radii_are_void_for_long_and_the_bound_exceeds_the_trivial_one(T: int, next_layer: int) -> None:
+def test_6_radii_are_vacuous_for_long_and_the_bound_exceeds_the_trivial_one(T: int, next_layer: int) -> None:
     states, actions, delta, steps = 22, 4, 0.05, 5
     log = np.log(T * states * actions / delta)
     last_void = next_layer * log / 2
@@ -221,7 +221,7 @@ def test_7_weissmans_inequality_solved_is_tighter_than_the_printed_radius(succes
     assert learner.row_set.radius == pytest.approx([solved(1, successors, own)] + [0.0] * successors)
 
 
-def test_7_the_tighter_radius_misses_no_more_often_than_promised() -> None:
+def test_7_the_tighter_radius_fails_at_most_as_often_as_promised() -> None:
     """By the binomial distribution itself: |Pbar - P|_1 = 2 |n / N - p|."""
     for p, visits, log in product((0.5, 0.1, 0.01), (1, 5, 40, 300), (1.0, 3.0, 8.0)):
         seen = np.arange(visits + 1)
@@ -241,7 +241,7 @@ def test_8_two_rows_of_one_set_may_be_two_radii_apart() -> None:
     assert np.abs(row - truth).sum() == pytest.approx(2 * epsilon)
 
 
-def test_9_a_bound_was_taken_out_of_a_difference_that_may_be_negative() -> None:
+def test_9_the_bounded_factor_may_be_negative() -> None:
     """One state, two actions: the printed right side is 0 in every episode, the left side above 0 in half of them."""
     mdp = am.MDP.dense([[[[0.5, 0.5], [0.5, 0.5]]], np.ones((2, 1, 1))])
     policy = np.array([0.5, 0.5, 1.0, 1.0])

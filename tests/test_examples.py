@@ -117,7 +117,7 @@ def test_every_kind_of_loss_prints_its_tables_and_writes_its_files(tmp_path: Pat
     assert run("every_kind_of_loss.py", "--out", str(tmp_path / "found.txt")).returncode == 2
 
 
-def test_the_kinds_of_losses_are_what_they_are_said_to_be() -> None:
+def test_the_kinds_of_losses_are_as_documented() -> None:
     example = runpy.run_path(str(EXAMPLES / "every_kind_of_loss.py"))
     mdp = am.MDP.random([1, 4, 6, 4, 1], 3, seed=0)
     sk, T = mdp.skeleton, 400
@@ -156,7 +156,7 @@ def test_every_other_learner_is_far_from_the_best_somewhere() -> None:
 
 
 @pytest.mark.slow
-def test_a_compiled_learner_of_ones_own_is_built_and_played(tmp_path: Path) -> None:
+def test_the_compiled_learner_can_be_built_and_played(tmp_path: Path) -> None:
     """With the installed headers; play.py also checks that blocks and single episodes agree."""
     folder = shutil.copytree(
         EXAMPLES / "compiled_learner", tmp_path / "example", ignore=shutil.ignore_patterns("*.so", "*.c")
@@ -177,7 +177,7 @@ def run(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_commute_says_what_was_paid_and_goes_on_from_its_file(tmp_path: Path) -> None:
+def test_the_commute_prints_its_cost_and_resumes_from_its_file(tmp_path: Path) -> None:
     path = str(tmp_path / "commute.db")
     for rides in (40, 80):
         done = run("live_commute.py", "--mornings", "10", "--db", path)
@@ -259,7 +259,7 @@ def test_ctrl_c_ends_an_example_with_one_line(
 
 
 @pytest.mark.parametrize("text", ["nan", "2", "-0.1", "x", ""])
-def test_a_part_is_from_0_to_1_and_a_picture_no_folder(text: str, tmp_path: Path) -> None:
+def test_shares_are_from_0_to_1_and_a_picture_is_not_a_folder(text: str, tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(argparse.ArgumentTypeError, match="expected a number from 0 to 1"):
         part(text)
@@ -337,7 +337,7 @@ def test_the_numbers_of_the_page_are_those_of_its_command(name: str) -> None:
         assert written(what)[name] == shown
 
 
-def test_the_page_has_a_row_of_numbers_for_all_that_the_command_plays() -> None:
+def test_the_page_has_a_row_for_every_learner_of_the_command() -> None:
     example = runpy.run_path(str(EXAMPLES / "compare_learners.py"))
     mdp, _ = example["world"](0, 10)
     for what in ("paid per episode", "regret"):

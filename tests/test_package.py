@@ -58,12 +58,12 @@ def test_help_loads_nothing_but_python(words: tuple[str, ...]) -> None:
     assert loaded_by(command(*words)) == {"advmdp"}
 
 
-def test_a_shell_that_completes_a_word_waits_for_nothing_but_python() -> None:
+def test_completion_loads_nothing_but_python() -> None:
     asked = "import os; os.environ.update(_ADVMDP_COMPLETE='complete_bash', COMP_WORDS='advmdp list l', COMP_CWORD='2')"
     assert loaded_by(f"{asked}; {command()}") == {"advmdp"}
 
 
-def test_the_list_loads_nothing_but_what_prints_it() -> None:
+def test_the_list_loads_only_what_it_prints_with() -> None:
     assert loaded_by(command("list")) == {"advmdp", "rich"}
 
 
@@ -83,7 +83,7 @@ def test_functions_are_not_hidden_by_modules_of_their_name() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_every_module_opens_with_what_it_is_about() -> None:
+def test_every_module_has_an_opening_sentence() -> None:
     for path in SOURCE.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), f"{path} has no docstring"
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.browser import all_of, in_browser, show, started
+from tests.helpers.browser import all_of, contrast, in_browser, show, started
 
 pytest.importorskip("sphinx", reason="no Sphinx; to run them: pip install 'advmdp[docs]'")
 
@@ -149,6 +149,36 @@ def test_pages_fit_phone_and_laptop_and_search_works_from_the_disk(site: Path, t
         assert any("selftuning" in one.get_attribute("href") for one in found)
         errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert errors == []
+
+
+COLOURS = """
+const found = {}, page = getComputedStyle(document.body);
+for (const part of document.querySelectorAll("article p, article td, .highlight span[class]")) {
+    if (!part.textContent.trim()) continue;
+    let behind = part;
+    while (behind && getComputedStyle(behind).backgroundColor.startsWith("rgba")) behind = behind.parentElement;
+    const under = behind ? getComputedStyle(behind).backgroundColor : "rgb(255, 255, 255)";
+    found[getComputedStyle(part).color + " on " + under] = part.textContent;
+}
+return found;
+"""
+
+
+@in_browser
+@pytest.mark.slow
+def test_text_and_code_are_readable_and_figures_fit_light_and_dark_pages(site: Path, tmp_path: Path) -> None:
+    with started(tmp_path / "profile") as browser:
+        for scheme, paper in (("light", "255, 255, 255"), ("dark", "19, 20, 22")):
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+            for name in ("learners", "regret", "experiments"):
+                show(browser, site / "docs" / f"{name}.html", 1366)
+                colours = browser.execute_script(COLOURS)
+                assert any(paper in pair for pair in colours), (scheme, name, colours)
+                for pair, text in colours.items():
+                    assert contrast(*pair.split(" on ")) >= 4.5, (scheme, name, pair, text)
+                for figure in all_of(browser, "article img"):
+                    assert figure.value_of_css_property("filter").startswith("invert") == (scheme == "dark"), name
 
 
 def until(browser: Any, selector: str, seconds: float = 20.0) -> list[Any]:

@@ -102,7 +102,7 @@ def test_the_demonstration_runs_without_extras(empty: Path) -> None:
         ("ray", "from advmdp.experiments.engines.ray import make_engine; make_engine()"),
     ],
 )
-def test_what_is_missing_is_named(empty: Path, extra: str, use: str) -> None:
+def test_missing_packages_are_named(empty: Path, extra: str, use: str) -> None:
     code = f"""
 import numpy as np
 import advmdp as am

@@ -15,7 +15,7 @@ def test_a_report_is_written_from_the_command_line(tmp_path: Path) -> None:
     assert invoke("report", str(tmp_path / "nowhere")).exit_code == 1
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = invoke("demo", "--out", str(tmp_path / "file"))
     assert done.exit_code == 1

@@ -46,7 +46,7 @@ def test_every_option_says_what_it_is_and_what_holds_without_it() -> None:
         assert all(action.help for action in parser._actions if action.metavar != "COMMAND")
 
 
-def test_nothing_at_all_is_answered_with_the_help() -> None:
+def test_no_arguments_show_the_help() -> None:
     assert invoke() == (2, invoke("--help").stdout, "")
 
 
@@ -93,7 +93,7 @@ def test_the_version_is_shown() -> None:
         ("--show-completion tcsh", "argument --show-completion: 'tcsh'; expected one of bash, zsh, fish"),
     ],
 )
-def test_misuse_is_told_in_one_line(words: str, told: str) -> None:
+def test_misuse_is_an_error_of_one_line(words: str, told: str) -> None:
     done = invoke(*words.split())
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {told}")
@@ -114,7 +114,7 @@ def test_an_address_is_for_ray(tmp_path: Path) -> None:
     assert done == (1, "", "error: --address: head:6379; expected --engine ray as well\n")
 
 
-def test_no_one_needs_to_read_to_the_end() -> None:
+def test_a_closed_pipe_ends_the_output_quietly() -> None:
     """As in ``advmdp --help | head -1``, when the reader is gone before anything is written."""
     read, write = os.pipe()
     os.close(read)
@@ -177,14 +177,14 @@ def test_a_completion_is_installed_once(shell: str, tmp_path: Path, monkeypatch:
         assert (tmp_path / start).read_text() == "alias ll='ls -l'" + ("\n" if added else "") + added
 
 
-def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_shell_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     done = invoke("--install-completion")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "expected one of bash, zsh, fish" in done.stderr
 
 
-def test_a_completion_that_cannot_be_written_is_told_in_one_line(
+def test_a_completion_that_cannot_be_written_is_an_error_of_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home").write_text("in the way")

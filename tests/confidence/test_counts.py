@@ -66,7 +66,7 @@ def held(sk: am.Skeleton, rows: am.L1Ball | am.Box, transition: np.ndarray) -> n
 
 
 @pytest.mark.parametrize("kind", ["l1", "possible", "bernstein"])
-def test_sets_hold_the_truth_as_often_as_they_promise_and_exclude_what_is_far_away(kind: str) -> None:
+def test_sets_contain_the_truth_as_often_as_promised_and_exclude_distant_rows(kind: str) -> None:
     """All pairs at once, with probability 1 - delta; and with many visits no other rows that are well apart."""
     mdp, delta, episodes = am.MDP.random([1, 3, 3, 1], 2, seed=1), 0.1, 3000
     sk = mdp.skeleton

@@ -137,7 +137,7 @@ def test_chernoffs_radius_bounds_every_set_of_successors(weights: list[int], u: 
 
 
 @pytest.mark.parametrize("visits", [5, 100, 10**7])
-def test_while_one_successor_is_all_that_was_seen_chernoffs_radius_has_a_closed_form(visits: int) -> None:
+def test_with_one_observed_successor_chernoffs_radius_has_a_closed_form(visits: int) -> None:
     sk, u = one_pair(4), 9.0
     b = (log(14) + u) / visits
     found = chernoff_set(sk, counted(sk, 0, visits), u, 1.0).radius[0]

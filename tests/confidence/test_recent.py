@@ -151,6 +151,6 @@ def test_a_learner_that_forgets_follows_a_world_that_changes() -> None:
         ({"discount": 0.9, "confidence": "bernstein"}, "l1, weissman, pointwise"),
     ],
 )  # fmt: skip
-def test_parameters_that_cannot_be(more: dict[str, object], says: str) -> None:
+def test_invalid_parameters_are_refused(more: dict[str, object], says: str) -> None:
     with pytest.raises(am.InputError, match=says):
         am.UCOREPS(SK, **more)

@@ -41,7 +41,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
-def test_what_an_array_claims_is_checked_before_memory_is_set_aside(tmp_path: Path, header: str) -> None:
+def test_the_size_of_an_array_is_checked_before_memory_is_allocated(tmp_path: Path, header: str) -> None:
     path = tmp_path / "x.npz"
     zipped(path, [GOOD])
     assert read_archive(path, "game", 2)[0]["kind"] == "game"
@@ -68,7 +68,7 @@ def test_a_bomb_takes_no_more_memory_than_its_file(tmp_path: Path) -> None:
     assert peak < 2**23
 
 
-def test_entries_may_not_lie_on_top_of_each_other(tmp_path: Path) -> None:
+def test_entries_may_not_overlap(tmp_path: Path) -> None:
     """A thousand names for the same bytes would take a thousand times as much."""
     path = tmp_path / "x.npz"
     big = entry(f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({2**20},), }}", bytes(2**20))
@@ -86,13 +86,13 @@ def test_entries_may_not_lie_on_top_of_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_of_two_entries_with_one_name_neither_is_taken(tmp_path: Path) -> None:
+def test_duplicate_entries_are_refused(tmp_path: Path) -> None:
     zipped(tmp_path / "x.npz", [GOOD, GOOD])
     with pytest.raises(am.InputError, match="two entries have the same name"):
         read_archive(tmp_path / "x.npz", "game", 2)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in (".", "pipe"):
         with pytest.raises(am.InputError, match="not a file"):

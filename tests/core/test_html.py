@@ -49,7 +49,7 @@ def test_names_and_values_are_escaped() -> None:
     assert "".join(root.itertext()).count(EVIL) == 3
 
 
-def test_a_curve_ends_where_its_points_do() -> None:
+def test_a_curve_ends_at_its_last_point() -> None:
     line = parsed(curve([1, 2, 3], [0.0, 4.0, 2.0], EVIL)).find("svg/polyline")
     assert line is not None
     points = [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]
@@ -73,7 +73,7 @@ def test_large_skeletons_are_not_drawn(layers: list[int]) -> None:
     assert "<svg" not in am.Skeleton.dense(layers, actions=2)._repr_html_()
 
 
-def test_games_and_projections_say_what_they_are() -> None:
+def test_games_and_projections_have_cards() -> None:
     mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
     game = am.play(mdp, am.losses.Stochastic(mdp.skeleton), am.SelfTuning(mdp.skeleton), episodes=200)
     said = "".join(parsed(game._repr_html_()).itertext())

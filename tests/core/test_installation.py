@@ -40,7 +40,7 @@ def test_a_missing_extra_is_a_note_with_the_command_that_installs_it(monkeypatch
 
 
 @pytest.mark.parametrize(("have", "level"), [(None, "broken"), ("2.1.9", "broken"), ("2.2", "fine"), ("10.0", "fine")])
-def test_packages_of_the_base_must_be_there_and_new_enough(
+def test_base_packages_must_be_installed_and_recent_enough(
     have: str | None, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "requires", lambda name: ["numpy>=2.2", "ray>=2.40; extra == 'ray'"])

@@ -5,7 +5,7 @@ import pytest
 from advmdp.core.wording import amount, apart, meant, number, one_of
 
 
-def test_the_lowest_two_of_a_column_are_told_apart() -> None:
+def test_the_two_lowest_numbers_of_a_column_differ() -> None:
     assert apart([2188.6, 2188.5, 2191.0]) == ["2,188.60", "2,188.50", "2,191.00"]
     assert apart([5.0, 10.0, 20.0]) == ["5.0", "10.0", "20.0"]
     assert apart([-0.573, 0.668, None]) == ["-0.573", "0.668", "–"]
@@ -16,7 +16,7 @@ def test_columns_without_a_common_form_are_written_one_by_one(values: list) -> N
     assert apart(values) == [number(value) for value in values]
 
 
-def test_a_hair_apart_is_no_reason_for_endless_decimals() -> None:
+def test_nearly_equal_numbers_do_not_get_endless_decimals() -> None:
     assert max(map(len, apart([1.0, 1.0 + 1e-12]))) <= 8
 
 

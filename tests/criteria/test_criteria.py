@@ -236,7 +236,7 @@ def test_the_readings_of_risk_differ_by_jensen(case: tuple, alpha: float, c: flo
     ],
     ids=repr,
 )
-def test_lipschitz_constants_are_reached_at_loss_1_and_not_passed(criterion: am.Criterion, F: float) -> None:
+def test_lipschitz_constants_are_tight_at_loss_1(criterion: am.Criterion, F: float) -> None:
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=1)
     sk, rng = mdp.skeleton, np.random.default_rng(0)
     assert criterion.lipschitz(sk) == pytest.approx(F, rel=1e-15)
@@ -339,7 +339,7 @@ def test_weights_are_numbers_of_zero_or_more(weight: float) -> None:
 
 
 @pytest.mark.parametrize("bad", ["2", None, np.ones(2), [1.0]])
-def test_what_is_no_number_and_no_criterion_does_not_mix(bad: object) -> None:
+def test_criteria_combine_only_with_numbers_and_criteria(bad: object) -> None:
     for attempt in (lambda: bad * am.TotalLoss(), lambda: am.TotalLoss() + bad, lambda: bad + am.TotalLoss()):
         with pytest.raises(TypeError):
             attempt()
@@ -435,7 +435,7 @@ def test_expressions_that_are_not_proved_convex_in_q_are_refused(build: Callable
         am.CvxpyCriterion(build, lipschitz=1.0).value(FORK, Q, LOSS)
 
 
-def test_what_cvxpy_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cvxpy_cannot_do_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     criterion = am.CvxpyCriterion(lambda q, loss: cp.power(q @ loss, 1.5), lipschitz=10.0)
     with pytest.raises(am.InputError, match="no subgradient"):
         criterion.subgradient(FORK, Q, np.zeros(4))
@@ -450,7 +450,7 @@ def test_what_cvxpy_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         am.CvxpyCriterion(lambda q, loss: q @ loss, lipschitz=1.0).value(FORK, Q, LOSS)
 
 
-def test_a_function_cannot_write_to_what_it_is_handed_nor_hand_on_the_loss() -> None:
+def test_a_function_cannot_modify_its_arguments_or_return_the_loss_itself() -> None:
     def scribbling(q: np.ndarray, loss: np.ndarray) -> float:
         q[0] = 2.0
         return 0.0
@@ -537,7 +537,7 @@ def test_several_losses_are_for_the_worst_case_only(criterion: am.Criterion) -> 
         (lambda: am.CvxpyCriterion("q @ loss", lipschitz=1.0), "build: 'q @ loss'"),
     ],
 )
-def test_what_is_no_criterion_is_said_at_once(make: Callable, message: str) -> None:
+def test_invalid_criteria_are_refused_at_once(make: Callable, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         make()
 

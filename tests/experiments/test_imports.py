@@ -80,7 +80,7 @@ def test_what_the_command_line_allows_is_imported_here_and_in_the_process_that_p
 
 
 @pytest.mark.parametrize("player", ["local", "ray"])
-def test_a_process_that_plays_takes_nothing_on_trust(folder: Path, player: str) -> None:
+def test_worker_processes_check_the_permission_again(folder: Path, player: str) -> None:
     """A task that was sent without the permission, past what checks the spec."""
     sys.path.insert(0, str(folder))
     try:
@@ -95,7 +95,7 @@ def test_a_process_that_plays_takes_nothing_on_trust(folder: Path, player: str) 
     assert player == "ray" or "InputError" in (Path(task.folder) / TRACEBACK).read_text()
 
 
-def test_the_permission_is_no_part_of_what_a_run_is(folder: Path) -> None:
+def test_the_permission_is_not_part_of_a_runs_identity(folder: Path) -> None:
     spec = read_spec(folder / "spec.toml")
     (one,), (other,) = runs_of(spec), runs_of(spec, ["side_effects"])
     assert one.identity == other.identity
@@ -118,7 +118,7 @@ def test_a_class_that_is_registered_by_its_name_is_not_imported_either(
 @pytest.mark.parametrize(
     "name", ["os:FrozenLake-v1", "gymnasium:os:FrozenLake-v1", ".os:FrozenLake-v1", "gymnasiums:FrozenLake-v1"]
 )
-def test_an_id_that_only_looks_like_one_of_gymnasiums_is_refused(name: str) -> None:
+def test_an_id_that_imitates_gymnasium_is_refused(name: str) -> None:
     with pytest.raises(am.InputError, match="--allow-import"):
         make_environment(name, {}, ())
 

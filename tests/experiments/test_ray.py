@@ -165,7 +165,7 @@ def test_the_store_is_that_of_a_local_process(cluster, reference, tmp_path):
         assert set(kinds[1:-1]) <= {"progress"}
 
 
-def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference, tmp_path, capfd):
+def test_killed_workers_and_nodes_do_not_change_the_store(cluster, reference, tmp_path, capfd):
     """Everything completes, nothing is lost or counted twice, and Ray says nothing of it on the terminal."""
     out = tmp_path / "out"
     seen: list[Event] = []
@@ -195,7 +195,7 @@ def test_a_worker_and_then_a_whole_node_are_killed_in_mid_run(cluster, reference
     assert contents(out) == reference
 
 
-def test_a_run_that_costs_worker_after_worker_is_given_up(cluster, tmp_path, monkeypatch):
+def test_a_run_that_kills_its_workers_fails(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_engine, "LIVES", 2)
     out, killed = tmp_path / "out", []
 
@@ -215,7 +215,7 @@ def test_a_run_that_costs_worker_after_worker_is_given_up(cluster, tmp_path, mon
     assert Store(out).state(run) == "failed"
 
 
-def test_a_driver_is_killed_and_another_goes_on(cluster, reference, tmp_path):
+def test_a_killed_driver_can_be_replaced(cluster, reference, tmp_path):
     out = tmp_path / "out"
     (tmp_path / "driver.py").write_text(DRIVER)
     command = [sys.executable, tmp_path / "driver.py", SPEC.model_dump_json(), out, cluster.address, str(OFTEN)]
@@ -271,7 +271,7 @@ def test_files_are_sent_and_a_run_that_fails_does_not_stop_the_others(cluster, t
                 assert (folder / name).read_bytes() == (Store("local").folder(run) / name).read_bytes()
 
 
-def test_a_folder_that_workers_do_not_see(cluster, reference, tmp_path, monkeypatch):
+def test_workers_may_have_no_access_to_the_folder(cluster, reference, tmp_path, monkeypatch):
     """They play elsewhere and send the files."""
     sent = []
     kept = ray_engine._kept
@@ -317,20 +317,20 @@ def test_a_worker_with_another_version_does_not_play(tmp_path):
     assert list(files) == [TRACEBACK]
 
 
-def test_without_ray_it_says_how_to_get_it(monkeypatch):
+def test_without_ray_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'advmdp\[ray\]'"):
         make_engine()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere"])
-def test_an_address_where_no_cluster_is(address, tmp_path):
+def test_an_address_without_a_cluster_is_an_error(address, tmp_path):
     with pytest.raises(InputError, match="the address of a running Ray cluster"):
         run_experiment(SPEC, tmp_path / "out", engine=make_engine(address))
     assert not (tmp_path / "out").exists()
 
 
-def test_ray_does_not_take_sigterm_away(cluster):
+def test_sigterm_still_works_under_ray(cluster):
     """Its own answer would end the process on the spot, with no checkpoint and a dump of the stack."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

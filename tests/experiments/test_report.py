@@ -61,7 +61,7 @@ def shape(browser: Any, learner: int) -> str:
 
 
 @in_browser
-def test_loads_without_errors_and_asks_the_network_nothing(opened: Any, page: Path) -> None:
+def test_it_loads_without_errors_or_network_requests(opened: Any, page: Path) -> None:
     opened.get("about:blank")
     opened.get_log("performance")  # what the browser did for itself
     show(opened, page, 1366)
@@ -157,7 +157,7 @@ def test_values_are_read_off_by_slider(opened: Any, store: Path) -> None:
 
 @in_browser
 @pytest.mark.parametrize("width", WIDTHS)
-def test_steps_of_a_long_world_are_told_apart(browser: Any, tmp_path: Path, width: int) -> None:
+def test_the_steps_of_a_long_world_are_distinguishable(browser: Any, tmp_path: Path, width: int) -> None:
     world = {"kind": "random", "layers": [1, *[3] * 24, 1], "actions": 2}
     one = {"worlds": [world], "losses": [{"kind": "stochastic"}], "learners": [{"name": "Uniform"}], "horizons": [5]}
     store = make_store(tmp_path / "out", small_spec(1, **one))
@@ -224,7 +224,7 @@ def test_text_of_the_spec_and_of_errors_is_text(opened: Any) -> None:
 
 
 @in_browser
-def test_what_can_be_used_has_a_name(opened: Any) -> None:
+def test_every_control_has_a_label_and_headings_are_nested(opened: Any) -> None:
     for one in all_of(opened, "input, select, [tabindex], svg[role=img]"):
         assert not one.is_displayed() or one.accessible_name.strip(), one.get_attribute("outerHTML")[:80]
     levels = [int(one.tag_name[1]) for one in all_of(opened, "h1, h2, h3")]
@@ -264,7 +264,7 @@ def test_the_report_goes_into_the_store_unless_said(tmp_path: Path) -> None:
         write_report(tmp_path / "none")
 
 
-def test_nothing_finished_is_said(store: Path, tmp_path: Path) -> None:
+def test_a_report_without_finished_runs_says_so(store: Path, tmp_path: Path) -> None:
     shutil.copy(store / "experiment.json", tmp_path)
     assert "No run is finished" in write_report(tmp_path).read_text()
 
@@ -293,14 +293,14 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     assert "12 seeds are too few to tell it from b." in text
 
 
-def test_many_settings_unfold(tmp_path: Path) -> None:
+def test_many_settings_can_be_unfolded(tmp_path: Path) -> None:
     losses = [{"kind": "stochastic", "noise": noise / 10} for noise in range(8)]
     text = report(am.Results(make_store(tmp_path / "many", small_spec(seeds=1, horizons=[2], losses=losses))))
     assert "<summary>2 more settings</summary>" in text
     assert "stochastic (noise 0.7) losses, 2 episodes" in text
 
 
-def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
+def test_only_seeds_finished_by_all_learners_are_compared() -> None:
     hard = [10.0, 20.0, 1000.0, 2000.0]
     games = {"a": [Played(s, hard[s] + 5) for s in (0, 1)], "b": [Played(s, hard[s]) for s in range(4)]}
     results = am.Results.of_games(games)
@@ -311,7 +311,7 @@ def test_nobody_wins_by_having_finished_the_easy_seeds() -> None:
 
 
 @in_browser
-def test_a_long_label_is_broken_and_not_the_page(browser: Any, tmp_path: Path) -> None:
+def test_a_long_label_wraps(browser: Any, tmp_path: Path) -> None:
     learners = [{"name": "Uniform", "label": "W" * 120}, {"name": "ReplayLast"}]
     page = write_report(make_store(tmp_path / "long", small_spec(seeds=2, horizons=[2], learners=learners)))
     for width in (1366, 390):
@@ -321,7 +321,7 @@ def test_a_long_label_is_broken_and_not_the_page(browser: Any, tmp_path: Path) -
         assert browser.execute_script(wide)
 
 
-def test_a_best_policy_that_is_not_known_well_is_spoken_of(tmp_path: Path) -> None:
+def test_an_imprecise_best_policy_is_mentioned(tmp_path: Path) -> None:
     def text(gap: float) -> str:
         results = am.Results.of_games({"a": [Played(s, 10.0) for s in (0, 1)], "b": [Played(s, 20.0) for s in (0, 1)]})
         table = results.table().with_columns(comparator=pl.lit(1000.0), comparator_gap=pl.lit(gap))
@@ -350,7 +350,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @in_browser
-def test_the_best_are_told_apart_whatever_the_worst_pays(browser: Any, mixed: Path) -> None:
+def test_the_scale_separates_the_best_whatever_the_worst_pays(browser: Any, mixed: Path) -> None:
     show(browser, write_report(mixed), 1366)
     results = am.Results(mixed)
     order = [results.labels.index(label) for label in results.table()["label"]]
@@ -444,7 +444,7 @@ def test_three_flows_are_labelled_and_have_a_legend(browser: Any, mixed: Path, w
 
 @in_browser
 @pytest.mark.parametrize("width", WIDTHS)
-def test_tables_scroll_and_keep_their_first_column_in_sight(browser: Any, mixed: Path, width: int) -> None:
+def test_tables_scroll_but_their_first_column_stays(browser: Any, mixed: Path, width: int) -> None:
     show(browser, write_report(mixed), width)
     for box in all_of(browser, ".scroll"):
         if not box.is_displayed():
@@ -480,7 +480,7 @@ def test_a_scenario_is_reported_in_its_units(tmp_path: Path) -> None:
     assert others.runs["unit"].unique().to_list() == ["loss"]  # whose losses are nobody's money
 
 
-def test_stores_from_before_there_were_units_are_read(mixed: Path, tmp_path: Path) -> None:
+def test_stores_without_units_can_be_read(mixed: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(mixed, old)
     for path in old.glob("runs/*/manifest.json"):

@@ -141,7 +141,7 @@ def test_comparisons_are_paired_by_seed(results: am.Results, store: Path) -> Non
             assert both.min() <= row["low"] <= row["difference"] <= row["high"] <= both.max()
 
 
-def test_what_is_missing_is_said(results: am.Results) -> None:
+def test_missing_runs_are_listed(results: am.Results) -> None:
     (row,) = results.missing.iter_rows(named=True)
     assert {key: row[key] for key in FAILED} == FAILED
     assert (row["state"], row["why"]) == ("failed", WHY)
@@ -167,14 +167,14 @@ def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
         assert frame["low"].null_count() == frame["high"].null_count() == len(frame) > 0
 
 
-def test_parts_of_the_same_kind_are_told_apart(tmp_path: Path) -> None:
+def test_parts_of_the_same_kind_get_different_names(tmp_path: Path) -> None:
     worlds = [{"kind": "random", "layers": layers, "actions": 2} for layers in ([1, 2, 1], [1, 3, 1])]
     spec = small_spec(seeds=1, horizons=[5], worlds=worlds)
     found = am.Results(make_store(tmp_path / "two", spec)).settings["world"].unique(maintain_order=True)
     assert found.to_list() == ["random (layers 1-2-1)", "random (layers 1-3-1)"]
 
 
-def test_nothing_finished_gives_empty_frames(store: Path, tmp_path: Path) -> None:
+def test_a_store_without_finished_runs_gives_empty_frames(store: Path, tmp_path: Path) -> None:
     shutil.copy(store / "experiment.json", tmp_path)
     empty = am.Results(tmp_path)
     assert len(empty.missing) == 48
@@ -183,7 +183,7 @@ def test_nothing_finished_gives_empty_frames(store: Path, tmp_path: Path) -> Non
         assert frame.is_empty()
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path, message in (("none", "no such folder"), ("file", "not a folder"), (".", "without experiment.json")):
         with pytest.raises(am.InputError, match=message):

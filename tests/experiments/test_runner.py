@@ -91,7 +91,7 @@ def test_flows_keep_the_names_of_the_world() -> None:
 
 
 @pytest.mark.slow
-def test_finished_runs_are_kept_and_changed_ones_told_apart(played: tuple[Path, Path], tmp_path: Path) -> None:
+def test_finished_runs_are_kept_and_changed_ones_are_new_runs(played: tuple[Path, Path], tmp_path: Path) -> None:
     path, _ = played
     out = tmp_path / "out"
     spec = read_spec(path)
@@ -153,7 +153,7 @@ def test_killed_at_random_moments_and_resumed_the_store_is_the_same(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal.Signals) -> None:
+def test_a_stopped_process_saves_and_says_how_to_resume(tmp_path: Path, stop: signal.Signals) -> None:
     """Right after its first checkpoint, when none is due yet."""
     path, out = spec_file(tmp_path, ONE), tmp_path / "out"
     process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.5)
@@ -169,7 +169,7 @@ def test_who_is_stopped_saves_and_says_how_to_go_on(tmp_path: Path, stop: signal
     assert run_experiment(read_spec(path), out, resume=True).good
 
 
-def test_ctrl_c_is_heard_though_compiled_code_swallows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_works_during_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python cannot raise an error through a caller that is none of its own: it prints it, and goes on."""
     spec, swallowed = read_spec(spec_file(tmp_path)), []
     monkeypatch.setattr(sys, "unraisablehook", lambda error: swallowed.append(error.exc_type))
@@ -194,7 +194,7 @@ def test_no_more_processes_than_runs_or_cores_are_started(tmp_path: Path, monkey
     assert not active_children()
 
 
-def test_a_process_that_starts_hears_ctrl_c_when_it_can_answer(capfd: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_right_after_a_process_starts_ends_it_quietly(capfd: pytest.CaptureFixture[str]) -> None:
     """Right after it is started, it could not even be ready to listen."""
     worker = engines._started(1)
     assert worker.process.pid is not None
@@ -209,7 +209,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Path) -> None:
+def test_a_dead_process_is_replaced_and_its_run_resumed(tmp_path: Path) -> None:
     path, out = spec_file(tmp_path, ONE), tmp_path / "out"
     process = command("run", path, "-o", out, "-j", 1, "--checkpoint-every", 0.05)
     wait_for_checkpoint(out, process)
@@ -220,7 +220,7 @@ def test_a_process_that_dies_is_replaced_and_its_run_taken_up_again(tmp_path: Pa
     assert (process.returncode, "1 run played" in errors) == (0, True), errors
 
 
-def test_a_run_that_takes_two_processes_with_it_has_failed(tmp_path: Path) -> None:
+def test_a_run_that_kills_two_processes_has_failed(tmp_path: Path) -> None:
     (run, *_) = runs_of(read_spec(spec_file(tmp_path, ONE)))
     folder, killed, said = tmp_path / "run", 0, []
     with processes(1) as play_all:
@@ -237,7 +237,7 @@ def test_a_run_that_takes_two_processes_with_it_has_failed(tmp_path: Path) -> No
     assert (folder / "traceback.txt").read_text() == f"{event.why}\n"
 
 
-def test_a_run_waits_for_a_process_that_is_still_at_it(tmp_path: Path) -> None:
+def test_a_run_waits_for_another_process_that_still_plays_it(tmp_path: Path) -> None:
     (run, *_) = runs_of(read_spec(spec_file(tmp_path)))
     order: list[str] = []
     task = Task(0, run.to_json(), str(tmp_path), 20.0)
@@ -250,7 +250,7 @@ def test_a_run_waits_for_a_process_that_is_still_at_it(tmp_path: Path) -> None:
     assert order == ["let go", "finished"]
 
 
-def test_a_bar_stays_for_as_long_as_its_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_progress_bar_lasts_as_long_as_its_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[Progress] = []
 
     class Kept(Progress):
@@ -372,15 +372,13 @@ def test_the_same_run_under_two_labels_is_refused(tmp_path: Path) -> None:
         run_experiment(read_spec(spec_file(tmp_path, text)), tmp_path / "out")
 
 
-def test_of_two_that_are_the_same_run_each_is_named(tmp_path: Path) -> None:
+def test_both_of_two_identical_runs_are_named(tmp_path: Path) -> None:
     table = TABLES | {"worlds": TABLES["worlds"] * 2, "losses": TABLES["losses"] * 2}
     with pytest.raises(am.InputError, match=r"worlds.0 with losses.0 and 'UCOREPS' in worlds.0 with losses.1 are"):
         run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
-def test_a_world_that_does_not_fit_into_memory_is_told_by_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_world_too_large_for_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_large(*given: object) -> None:
         raise MemoryError
 
@@ -398,7 +396,7 @@ def test_a_file_that_changes_after_the_spec_was_read_is_refused(tmp_path: Path) 
         run_experiment(spec, tmp_path / "out")
 
 
-def test_a_damaged_checkpoint_is_as_good_as_none(played: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_ignored(played: tuple[Path, Path], tmp_path: Path) -> None:
     path, reference = played
     run = runs_of(read_spec(path))[0]
     folder = Store(tmp_path / "out").folder(run)
@@ -408,7 +406,7 @@ def test_a_damaged_checkpoint_is_as_good_as_none(played: tuple[Path, Path], tmp_
     assert files_of(tmp_path / "out") == files_of(reference)
 
 
-def test_what_a_kill_left_beside_a_finished_run_is_removed(played: tuple[Path, Path], tmp_path: Path) -> None:
+def test_leftovers_of_a_kill_are_removed_from_finished_runs(played: tuple[Path, Path], tmp_path: Path) -> None:
     path, reference = played
     out = tmp_path / "out"
     copytree(reference, out)
@@ -454,7 +452,7 @@ def test_a_bar_for_each_run_and_one_for_all_are_shown_on_a_terminal(tmp_path: Pa
         assert words in said.getvalue()
 
 
-def test_a_second_process_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     path, out = spec_file(tmp_path), tmp_path / "out"
     run_experiment(read_spec(path), out)
     before = files_of(out)
@@ -480,20 +478,20 @@ def test_a_dry_run_says_what_would_run_and_plays_nothing(tmp_path: Path) -> None
     assert 0 < guess.seconds < 60
 
 
-def test_a_guess_of_the_disk_is_about_right(played: tuple[Path, Path]) -> None:
+def test_the_estimated_disk_space_is_about_right(played: tuple[Path, Path]) -> None:
     path, out = played
     size = sum(len(content) for content in files_of(out).values())
     assert 0.4 < estimate(runs_of(read_spec(path))).bytes / size < 2.5
 
 
-def test_nothing_is_said_where_no_one_looks_but_what_became_of_it(tmp_path: Path) -> None:
+def test_without_a_terminal_only_the_summary_is_printed(tmp_path: Path) -> None:
     process = command("run", spec_file(tmp_path), "-o", tmp_path / "out")
     said, errors = process.communicate(timeout=120)
     assert said == ""
     assert errors.strip().splitlines()[0].startswith("6 runs played")
 
 
-def test_the_list_says_what_the_things_say_of_themselves() -> None:
+def test_the_list_shows_the_first_lines_of_the_docstrings() -> None:
     """It stands beside them, so that no one who reads it waits for them to be imported."""
     parts = {group: PARTS[table] for group, table in TABLES_OF_KINDS.items()}
     modules = {name: import_module(module) for name, module in SCENARIOS.items()}

@@ -107,13 +107,13 @@ def test_an_error_names_the_file_the_field_what_was_given_and_what_is_possible(c
         checked_spec({**TABLES, **change}, "spec.toml", Path())
 
 
-def test_one_of_a_kind_may_be_written_as_one(tmp_path: Path) -> None:
+def test_a_single_table_needs_no_list(tmp_path: Path) -> None:
     one = {"world": TABLES["worlds"][0], "losses": TABLES["losses"][0], "learner": {"name": "Uniform"}, "horizons": [5]}
     assert len(runs_of(checked_spec(one, "spec.toml", tmp_path))) == 1
 
 
 @pytest.mark.parametrize(("text", "message"), [("a = ", "not TOML"), (None, "No such file")])
-def test_a_file_that_is_no_spec_is_named(tmp_path: Path, text: str | None, message: str) -> None:
+def test_an_invalid_spec_file_is_named(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "spec.toml"
     if text is not None:
         path.write_text(text)
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_spec_is_named(tmp_path: Path, text: str | None, messa
         read_spec(path)
 
 
-def test_what_does_not_fit_is_said_before_anything_is_played(tmp_path: Path) -> None:
+def test_mismatched_parts_are_errors_before_anything_is_played(tmp_path: Path) -> None:
     text = GOOD.replace('name = "OSSP"', 'name = "OSSP"\neta = -1.0')
     path = spec_file(tmp_path, text)
     with pytest.raises(am.InputError, match=f"^{re.escape(str(path))}, learners.1, eta: -1.0; expected"):
@@ -171,7 +171,7 @@ def test_an_environment_of_gymnasium_is_played_with_its_rewards_and_with_other_l
         ({"id": "nomodule:Foo-v1"}, "nomodule"),
     ],
 )
-def test_an_environment_that_cannot_be_had_is_told_before_anything_is_played(change: dict, message: str) -> None:
+def test_an_unavailable_environment_is_an_error_before_anything_is_played(change: dict, message: str) -> None:
     table = {"worlds": [{"kind": "gymnasium", "id": "FrozenLake-v1", "steps": 6, **change}], **OWN}
     with pytest.raises(am.InputError, match=message):
         run_experiment(checked_spec(table, "spec.toml", Path()), "not made")
@@ -193,7 +193,7 @@ def test_a_scenario_can_be_played_with_other_losses(tmp_path: Path) -> None:
     assert isinstance(runs_of(checked_spec({"worlds": [ZONES], **OWN}, "", tmp_path))[0].make_criterion(), am.WorstCase)
 
 
-def test_the_file_of_a_scenario_counts_by_what_is_in_it(tmp_path: Path) -> None:
+def test_the_file_of_a_scenario_is_identified_by_its_contents(tmp_path: Path) -> None:
     def run(name: str, text: str) -> Run:
         (tmp_path / name).write_text(text)
         table = {"worlds": [{"kind": "scenario", "name": "inventory", "file": name}], **OWN}
@@ -209,7 +209,7 @@ def test_the_file_of_a_scenario_counts_by_what_is_in_it(tmp_path: Path) -> None:
         late.make_world()
 
 
-def test_a_recording_shorter_than_a_horizon_is_told_before_anything_is_played(tmp_path: Path) -> None:
+def test_a_recording_shorter_than_a_horizon_is_an_error_before_anything_is_played(tmp_path: Path) -> None:
     (tmp_path / "weeks.csv").write_text("order,hold,waste,short\n" + "0.8,0.1,0.3,2.5\n" * 11)
     table = {"worlds": [{"kind": "scenario", "name": "inventory", "file": "weeks.csv"}], **OWN}
     with pytest.raises(am.InputError, match="spec.toml, horizons: 12; expected at most 11"):
@@ -218,7 +218,7 @@ def test_a_recording_shorter_than_a_horizon_is_told_before_anything_is_played(tm
 
 
 @pytest.mark.parametrize("damage", ["npy", "cut", "empty", "other"])
-def test_a_world_that_cannot_be_read_is_told_in_one_line(tmp_path: Path, damage: str) -> None:
+def test_a_world_that_cannot_be_read_is_an_error_of_one_line(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "world.npz"
     np.savez(path, **{"other" if damage == "other" else "transition": np.full((2, 2, 2), 0.5)})
     if damage == "npy":
@@ -231,7 +231,7 @@ def test_a_world_that_cannot_be_read_is_told_in_one_line(tmp_path: Path, damage:
         run_experiment(checked_spec(table, "spec.toml", tmp_path), tmp_path / "out")
 
 
-def test_the_identity_is_of_all_that_determines_the_result_and_of_nothing_else(
+def test_the_identity_depends_exactly_on_what_determines_the_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def identity(**change: object) -> str:
@@ -260,7 +260,7 @@ def test_a_learner_optimises_the_criterion_where_it_can() -> None:
     assert {run.make_criterion() for run in runs} == {am.Risk(0.5, 2.0)}
 
 
-def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_file_is_identified_by_its_contents(tmp_path: Path) -> None:
     def identity(name: str, rows: np.ndarray) -> str:
         pl.DataFrame(rows).write_csv(tmp_path / name)
         losses = [{"kind": "replay", "file": name}]
@@ -270,7 +270,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path: Path) -> None:
     assert identity("a.csv", rows) == identity("b.csv", rows) != identity("a.csv", rows / 2)
 
 
-def test_a_run_survives_the_way_to_another_process(tmp_path: Path) -> None:
+def test_a_run_survives_json(tmp_path: Path) -> None:
     for run in runs_of(read_spec(spec_file(tmp_path))):
         again = Run.from_json(run.to_json())
         assert (again.identity, again.folder, again.learner.shown) == (run.identity, run.folder, run.learner.shown)

@@ -72,7 +72,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_with_any_damaged_checkpoint_a_run_begins_again(
+def test_a_run_with_a_damaged_checkpoint_starts_again(
     finished: tuple[Spec, Path, Path], tmp_path: Path, damage: str
 ) -> None:
     spec, whole, begun = finished
@@ -91,7 +91,7 @@ def test_with_any_damaged_checkpoint_a_run_begins_again(
     assert files_of(out) == files_of(whole)
 
 
-def test_a_store_of_version_1_is_read_and_taken_up(tmp_path: Path) -> None:
+def test_a_store_of_version_1_can_be_read_and_resumed(tmp_path: Path) -> None:
     spec = small_spec(seeds=2, horizons=[30])
     root = make_store(tmp_path / "store", spec)
     whole, files = outcome(root), files_of(root)
@@ -103,7 +103,7 @@ def test_a_store_of_version_1_is_read_and_taken_up(tmp_path: Path) -> None:
     assert files_of(root)["experiment.json"] == files["experiment.json"]
 
 
-def test_a_store_of_before_there_were_packages_is_read_and_taken_up(tmp_path: Path) -> None:
+def test_a_store_from_before_the_packages_can_be_read_and_resumed(tmp_path: Path) -> None:
     """The one here was written at commit 1c8eccf; what it holds is what a run of today gives, up to rounding."""
     old = Path(shutil.copytree(Path(__file__).with_name("before_packages"), tmp_path / "old"))
     table = {"worlds": [{"kind": "random", "layers": [1, 2, 2, 1], "actions": 2}], "name": "experiment"}
@@ -149,7 +149,7 @@ def fuzz_store(root: Path, rng: np.random.Generator, count: int) -> Counter[obje
     return found
 
 
-def test_a_store_with_any_mutated_file_is_refused_or_says_the_same(little: Path, tmp_path: Path) -> None:
+def test_a_store_with_a_mutated_file_is_refused_or_unchanged(little: Path, tmp_path: Path) -> None:
     root = shutil.copytree(little, tmp_path / "store")
     found = fuzz_store(root, np.random.default_rng(0), 240)
     assert {kind for _, kind in found} <= {"refused", True}
@@ -167,7 +167,7 @@ def test_an_old_store_with_a_mutated_file_is_refused_or_read(little: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", ["curve.parquet", "flow.parquet"])
-def test_a_file_of_a_run_that_is_gone_is_missed(little: Path, tmp_path: Path, name: str) -> None:
+def test_a_missing_file_of_a_run_is_named(little: Path, tmp_path: Path, name: str) -> None:
     root = shutil.copytree(little, tmp_path / "store")
     next(root.rglob(name)).unlink()
     with pytest.raises(am.InputError, match=f"{name}: No such file"):
@@ -252,7 +252,7 @@ def test_the_folder_of_an_experiment_may_be_a_link(finished: tuple[Spec, Path, P
 
 
 @pytest.mark.parametrize("times", [(0, 0), (2**33, 2**33)], ids=["1970", "2242"])
-def test_no_clock_and_no_time_of_a_file_decides_anything(
+def test_clocks_and_file_times_do_not_matter(
     finished: tuple[Spec, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[int, int]
 ) -> None:
     spec, whole, begun = finished

@@ -14,7 +14,7 @@ from tests.helpers.learners import ADAPTIVE, NAMED, SK, WORLD, make
 from tests.helpers.stores import files_of, outside
 
 
-def test_no_bit_of_a_checkpoint_can_be_flipped_unseen(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_checkpoint_is_detected(tmp_path: Path) -> None:
     path, world = tmp_path / "x.npz", am.MDP.random([1, 1], 1, seed=0)
     losses = am.losses.Stochastic(world.skeleton)
     am.play(world, losses, am.Uniform(world.skeleton), 2, checkpoint=path)
@@ -25,7 +25,7 @@ def test_no_bit_of_a_checkpoint_can_be_flipped_unseen(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")
-def test_mutated_checkpoints_are_refused_or_play_on(tmp_path: Path) -> None:
+def test_mutated_checkpoints_are_refused_or_can_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     am.play(WORLD, ADAPTIVE, make("UCOREPS", None, WORLD), 40, checkpoint=path)
     whole = am.play(WORLD, ADAPTIVE, make("UCOREPS", None, WORLD), 44)
@@ -49,7 +49,7 @@ def test_a_log_of_policies_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert files_of(place) == before
 
 
-def test_a_checkpoint_that_version_1_wrote_goes_on_and_is_refused_to_other_games(tmp_path: Path) -> None:
+def test_a_version_1_checkpoint_resumes_its_game_and_no_other(tmp_path: Path) -> None:
     """The file is one of commit 66cf83a, before criteria were known by what they say of one point."""
     path = Path(copy(Path(__file__).with_name("version_1.npz"), tmp_path))
     losses, sk = am.losses.Switching(NAMED.skeleton, period=3), NAMED.skeleton

@@ -41,7 +41,7 @@ def test_no_delay_changes_nothing(name: str, losses: am.losses.Losses) -> None:
 @pytest.mark.parametrize(
     "losses", [am.losses.Drifting(SK, seed=1), am.losses.Adaptive(SK)], ids=["drifting", "answers"]
 )
-def test_checkpoints_go_on_exactly(name: str, losses: am.losses.Losses, tmp_path) -> None:
+def test_checkpoints_resume_exactly(name: str, losses: am.losses.Losses, tmp_path) -> None:
     delays = np.random.default_rng(0).integers(0, 12, 80)
     whole = am.play(MDP, losses, LEARNERS[name](), episodes=80, seed=3, delay=delays)
     for episodes in (17, 40, 80):
@@ -69,12 +69,12 @@ def test_a_checkpoint_with_other_delays_is_refused(tmp_path) -> None:
     [(-1, "0 or more"), (0.5, "0 or more"), ([0, -2] * 10, "-2 for episode 1"), ([1, 2], "one for each of 20"),
      (lambda t: -t, "delay of episode 1"), ("soon", "delay")],
 )  # fmt: skip
-def test_delays_that_cannot_be(delay: object, says: str) -> None:
+def test_invalid_delays_are_refused(delay: object, says: str) -> None:
     with pytest.raises(am.InputError, match=says):
         am.play(MDP, am.losses.Drifting(SK, seed=1), am.UCOREPS(SK), episodes=20, delay=delay)
 
 
-def test_a_learner_that_cannot_is_refused() -> None:
+def test_a_learner_that_needs_losses_in_order_is_refused() -> None:
     with pytest.raises(am.InputError, match="SelfTuning, UCOREPS, OREPS, UOBREPS"):
         am.play(MDP, am.losses.Drifting(SK, seed=1), am.MDPE(MDP, horizon=20), episodes=20, delay=1)
 
@@ -88,7 +88,7 @@ def test_losses_due_after_the_end_are_not_revealed() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_every_kind_of_world(world: str) -> None:
+def test_late_losses_work_in_every_kind_of_world(world: str) -> None:
     """With delays, groups and windows; compiled blocks and single episodes agree to the bit where nothing is late."""
     mdp, episodes = WORLDS[world], 30
     sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, seed=3)

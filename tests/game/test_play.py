@@ -119,18 +119,18 @@ def test_an_adaptive_adversary_answers_alike_in_compiled_code_and_in_python(opti
     same(*(am.play(MDP, kind(SK, seed=1, **options), learner(criterion=criterion), 150) for kind in kinds))
 
 
-def test_so_do_the_baselines() -> None:
+def test_baselines_agree_in_compiled_blocks_and_in_python() -> None:
     same(*(am.play(MDP, SWITCHING, kind(SK), 150) for kind in (am.FollowLeader, FollowerInPython)))
 
 
 @pytest.mark.parametrize("entries", [1, 40, 1000])
-def test_it_does_not_matter_how_a_game_is_cut_into_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+def test_the_split_into_blocks_does_not_matter(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     whole = am.play(MDP, SWITCHING, learner(), 150)
     monkeypatch.setattr(match, "ENTRIES", entries)
     same(whole, am.play(MDP, SWITCHING, learner(), 150))
 
 
-def test_the_same_seed_plays_the_same_game_and_another_another() -> None:
+def test_the_same_seed_gives_the_same_game_and_another_seed_another() -> None:
     first, again, other = (am.play(MDP, SWITCHING, learner(), 100, seed=seed) for seed in (4, 4, 5))
     same(first, again)
     assert first.total_loss != other.total_loss
@@ -138,7 +138,7 @@ def test_the_same_seed_plays_the_same_game_and_another_another() -> None:
 
 @pytest.mark.parametrize("losses", [SWITCHING, ADAPTIVE], ids=["switching", "adaptive"])
 @pytest.mark.parametrize("criterion", [am.TotalLoss(), am.Risk(0.5, 2.0)])
-def test_a_game_taken_up_again_and_played_on_is_the_game_in_one_piece(
+def test_a_resumed_and_extended_game_equals_an_uninterrupted_one(
     tmp_path: Path, criterion: am.Criterion, losses: am.losses.Losses
 ) -> None:
     straight = am.play(MDP, losses, learner(criterion=criterion), 120)
@@ -211,7 +211,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT; to run it: use Linux or macOS")
-def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_resume(tmp_path: Path) -> None:
     path, out = tmp_path / "game.npz", tmp_path / "a.parquet"
     process = start(tmp_path, path, out)
     process.stdout.readline()
@@ -226,7 +226,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> Non
     assert pl.read_parquet(out)["episode"][-1] == 40_000
 
 
-def test_what_does_not_fit_together_is_refused() -> None:
+def test_mismatched_arguments_are_refused() -> None:
     other = am.MDP.random([1, 2, 1], 2, seed=0)
     with pytest.raises(am.InputError, match="losses: made for another skeleton"):
         am.play(MDP, am.losses.Stochastic(other.skeleton), learner(), 10)
@@ -260,7 +260,7 @@ class Odd(am.losses.Losses):
 
 @pytest.mark.parametrize("kind", [am.UCOREPS, InPython])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.5])
-def test_losses_that_are_none_are_named_by_episode_and_place(kind: type, value: float) -> None:
+def test_invalid_losses_are_named_by_episode_and_place(kind: type, value: float) -> None:
     with pytest.raises(am.InputError, match=r"loss of episode 11 at layer 0, state 0.*; expected a number from 0 to 1"):
         am.play(MDP, Odd(value), learner(kind), 30)
 
@@ -287,7 +287,7 @@ def test_the_comparator_may_be_asked_for_at_the_end_only() -> None:
         am.play(MDP, SWITCHING, learner(), 80, comparator_at="noon")
 
 
-def test_what_is_accounted_for_may_be_another_criterion() -> None:
+def test_the_account_may_use_another_criterion() -> None:
     """The two parts of the regret are parts of the regret that is accounted for, in compiled code as in Python."""
     games = [am.play(MDP, SWITCHING, learner(kind), 90, criterion=am.Risk(0.5, 2.0)) for kind in (am.UCOREPS, InPython)]
     same(*games)
@@ -299,7 +299,9 @@ def test_what_is_accounted_for_may_be_another_criterion() -> None:
 
 
 @pytest.mark.parametrize("at", [53, 90])
-def test_stopped_anywhere_it_ends_or_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def test_a_game_stopped_anywhere_has_ended_or_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
     """Interrupted between marks: the same call goes on, also with the learner that was interrupted, or ends there."""
     path, player = tmp_path / "game.npz", learner()
     real = match.Match._block
@@ -370,7 +372,7 @@ def test_a_checkpoint_with_an_odd_ledger_is_refused(tmp_path: Path, change, mess
 
 
 @pytest.mark.parametrize("episodes", [0, 1.0, "9", 2**53 + 1, 10**30])
-def test_so_many_episodes_cannot_be_counted(episodes: object) -> None:
+def test_too_many_episodes_are_refused(episodes: object) -> None:
     with pytest.raises(am.InputError, match="^episodes: "):
         am.play(MDP, SWITCHING, learner(), episodes)
     for best in (
@@ -535,7 +537,7 @@ def test_switches_that_cannot_be_counted_are_refused_before_the_game(
     assert player.episode == 0
 
 
-def test_what_was_paid_is_said_first_and_regret_with_what_it_compares() -> None:
+def test_the_repr_shows_cost_first_and_regret_with_its_comparator() -> None:
     mdp = am.MDP.random([1, 2, 1], 2, seed=0)
     sk = mdp.skeleton
     for losses, said in (
@@ -592,7 +594,7 @@ def test_the_weights_of_self_tuning_are_in_its_curve(tmp_path: Path) -> None:
     assert am.play(mdp, losses, am.SelfTuning(sk), 100, checkpoint=file).curve.equals(curve)
 
 
-def test_checkpoints_from_before_weights_were_marked_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_without_marked_weights_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = am.MDP.random([1, 3, 1], 2, seed=0)
     sk, file = mdp.skeleton, tmp_path / "game.npz"
     losses = am.losses.Stochastic(sk)

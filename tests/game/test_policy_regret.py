@@ -61,7 +61,7 @@ def simulated(mdp: am.MDP, losses: am.losses.Losses, criterion: am.Criterion, po
     ],
     ids=repr,
 )
-def test_what_a_policy_pays_is_what_a_simulation_pays(losses: am.losses.Losses, criterion: am.Criterion) -> None:
+def test_the_cost_of_a_policy_equals_that_of_a_simulation(losses: am.losses.Losses, criterion: am.Criterion) -> None:
     learner = am.UCOREPS(SK, horizon=150, eta=0.2, criterion=criterion)
     game = am.play(MDP, losses, learner, 150, seed=4, comparator_gap=1e-2)
     found = game.policy_regret(POLICIES)
@@ -248,14 +248,14 @@ def test_policies_come_as_one_a_list_or_a_dictionary() -> None:
         ([None], "policies, '0'|policies, 'policy'"),
     ],
 )
-def test_what_is_no_policy_is_refused(given: object, said: str) -> None:
+def test_invalid_policies_are_refused(given: object, said: str) -> None:
     game = am.play(MDP, ADAPTIVE, am.Uniform(SK), 5)
     with pytest.raises(am.InputError, match=said):
         game.policy_regret(given)
 
 
 @pytest.mark.parametrize("wrong", [{"replays": 0}, {"starts": 0}, {"seed": -1}, {"replays": 2.5}])
-def test_a_search_that_cannot_be_is_refused(wrong: dict) -> None:
+def test_invalid_searches_are_refused(wrong: dict) -> None:
     game = am.play(MDP, ADAPTIVE, am.Uniform(SK), 5)
     with pytest.raises(am.InputError, match=next(iter(wrong))):
         game.best_fixed_policy(**wrong)
@@ -337,7 +337,7 @@ def matrix(kind: str, pairs: int, rng: np.random.Generator) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["convex", "concave", "neither"])
-def test_linear_reactions_have_a_bound_that_no_policy_goes_below(kind: str, seed: int) -> None:
+def test_linear_reactions_give_a_lower_bound_for_all_policies(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     mdp = build_mdp([1, 2, 2, 1], rng, 2, zeros=True)
     losses = Linear(mdp, matrix(kind, mdp.skeleton.num_pairs, rng))
@@ -356,7 +356,7 @@ def test_linear_reactions_have_a_bound_that_no_policy_goes_below(kind: str, seed
     assert best.gap < 0.2
 
 
-def test_a_reaction_that_is_not_as_it_is_said_to_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declared_reaction_that_does_not_match_the_losses_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     still = np.zeros((SK.num_pairs, SK.num_pairs))
     game = am.play(MDP, Linear(MDP, still, wrong=0.1), am.Uniform(SK), 10)
     with pytest.raises(am.InputError, match="linear_reaction of Linear.* for a policy that pays"):

@@ -110,7 +110,7 @@ def test_the_real_environment_pays_what_the_model_says(name: str, horizon: int) 
     assert abs(np.mean(returns) - said) < 5 * error
 
 
-def test_an_environment_may_be_an_id_and_limits_of_its_own_do_not_count() -> None:
+def test_an_environment_may_be_an_id_and_its_time_limit_is_ignored() -> None:
     mdp = am.MDP.from_gymnasium("FrozenLake-v1", 7)
     assert mdp == am.MDP.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=2), 7)
     assert mdp == tabular_model(gymnasium.make("FrozenLake-v1"), 7).mdp
@@ -159,7 +159,7 @@ def test_an_adversary_sets_the_price_of_moves_and_of_nothing_else() -> None:
         model.priced(am.losses.Switching(RAGGED.skeleton, period=1))
 
 
-def test_who_is_done_pays_the_most_that_a_last_step_there_could_cost() -> None:
+def test_after_termination_steps_cost_the_largest_last_cost() -> None:
     ends = {0: [(1.0, 1, -1.0, True)], 1: [(1.0, 1, -4.0, True)], 2: [(1.0, 1, 0.0, True)]}
     model = tabular_model(toy({0: ends, 1: {0: [(1.0, 1, 0.0, False)]}}), 3)
     waits = model.aftermath > 0.0
@@ -224,7 +224,7 @@ FINE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, False)]}}
         (toy(FINE | {1: {0: [(1.0, 1, -1e308, False)]}}), "reward -1e+308; expected a number from -1e+100 to 1e+100"),
     ],
 )
-def test_a_table_that_is_none_is_named(env: object, said: str) -> None:
+def test_an_invalid_table_is_named(env: object, said: str) -> None:
     with pytest.raises(am.InputError) as caught:
         tabular_model(env, 3)
     assert said in str(caught.value)
@@ -257,7 +257,7 @@ def test_the_number_of_steps_is_checked(steps: object) -> None:
         am.MDP.from_gymnasium("FrozenLake-v1", steps)
 
 
-def test_an_unknown_id_is_said_to_be_one() -> None:
+def test_an_unknown_id_is_named() -> None:
     with pytest.raises(am.InputError, match="FrozenSea-v1"):
         tabular_model("FrozenSea-v1", 3)
 
@@ -386,7 +386,7 @@ def test_an_action_that_a_state_does_not_have_is_refused_and_costs_nothing() -> 
     assert not info["action_mask"].any()
 
 
-def test_a_first_action_that_is_none_begins_no_episode() -> None:
+def test_an_invalid_first_action_begins_no_episode() -> None:
     mdp = am.MDP.from_steps([("a", "on", "b", 1.0), ("b", "one", "c", 1.0), ("b", "two", "c", 1.0)])
     env = AdversarialEnv(mdp, am.losses.Switching(mdp.skeleton, period=1))
     env.reset()
@@ -430,7 +430,7 @@ def test_what_was_paid_on_the_way_is_what_was_expected_on_average() -> None:
     assert abs(gap.mean()) < 5 * gap.std(ddof=1) / np.sqrt(episodes)
 
 
-def test_no_episode_is_left_for_free() -> None:
+def test_leaving_an_episode_early_is_charged() -> None:
     losses = am.losses.Stochastic(LAKE.skeleton, noise=0.0)
     env = AdversarialEnv(LAKE, losses)
     _, first = env.reset()
@@ -468,7 +468,7 @@ def test_a_recording_ends() -> None:
         (lambda sk: AdversarialEnv(RAGGED, am.losses.Switching(sk, 1), policy=lambda: [0.4] * 6).step(0), "home"),
     ],
 )
-def test_what_cannot_be_played_is_said(make, said: str) -> None:
+def test_invalid_arguments_of_the_environment_are_named(make, said: str) -> None:
     with pytest.raises(am.InputError) as caught:
         make(RAGGED.skeleton)
     assert said in str(caught.value)
@@ -507,7 +507,7 @@ def test_the_policy_of_the_outside_agent_is_the_one_it_plays(example: dict) -> N
     assert different > 10
 
 
-def test_outside_agents_and_learners_stand_in_one_plot(example: dict) -> None:
+def test_outside_agents_and_learners_share_a_plot(example: dict) -> None:
     model = tabular_model("FrozenLake-v1", 5)
     found = example["games"](model, 100, 2, 0.1, 0.1, Console(quiet=True))
     assert list(found) == list(example["WORLDS"])
@@ -605,7 +605,7 @@ def test_the_example_prints_its_table_and_draws(
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_example_says_what_it_cannot_play(
+def test_the_example_names_worlds_that_it_cannot_play(
     example: dict, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["gymnasium_worlds.py", "--env", "CartPole-v1"])
@@ -615,7 +615,7 @@ def test_the_example_says_what_it_cannot_play(
 
 
 @pytest.mark.parametrize(("given", "message"), [(None, "None; expected a list"), ([(1.0, 0, 0.0, "False")], "done")])
-def test_a_table_with_other_things_in_it_is_told(given: object, message: str) -> None:
+def test_a_table_with_invalid_entries_is_named(given: object, message: str) -> None:
     env = gymnasium.make("FrozenLake-v1").unwrapped
     env.P = {**env.P, 3: {**env.P[3], 1: given}}
     with pytest.raises(am.InputError, match=f"state 3, action 1: .*{message}"):
@@ -623,7 +623,7 @@ def test_a_table_with_other_things_in_it_is_told(given: object, message: str) ->
 
 
 @pytest.mark.parametrize("seed", [-1, "a", 1.5])
-def test_a_seed_that_is_none_is_told(seed: object) -> None:
+def test_an_invalid_seed_is_named(seed: object) -> None:
     mdp = am.MDP.random([1, 2, 1], 2, seed=0)
     with pytest.raises(am.InputError, match="seed"):
         AdversarialEnv(mdp, am.losses.Stochastic(mdp.skeleton)).reset(seed=seed)

@@ -13,7 +13,7 @@ SK = MDP.skeleton
 SWITCHING = am.losses.Switching(SK, period=7, seed=3)
 
 
-def test_the_baselines_are_what_they_say() -> None:
+def test_the_baselines_play_as_documented() -> None:
     """Best responses by enumeration, in the estimate of all that was seen."""
     for kind, kept in ((am.FollowLeader, 1.0), (am.ReplayLast, 0.0)):
         player, rng = kind(SK), np.random.default_rng(0)
@@ -37,7 +37,7 @@ def test_the_baselines_are_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("kind", [am.FollowLeader, am.ReplayLast])
-def test_pooled_baselines_take_an_untried_pair_to_be_as_the_others_of_its_kind(kind: type[am.Learner]) -> None:
+def test_pooled_baselines_assume_that_an_untried_pair_is_like_the_others_of_its_kind(kind: type[am.Learner]) -> None:
     widths = SK.over_transitions(np.diff(SK.transition_ptr))
     role = np.arange(SK.num_transitions) - SK.over_transitions(SK.transition_ptr[:-1])
     labels = (100 * widths + role).tolist()

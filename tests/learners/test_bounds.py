@@ -7,7 +7,7 @@ import advmdp as am
 from tests.helpers.learners import SK
 
 
-def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
+def test_the_bound_is_finite_only_where_the_theorem_holds() -> None:
     paper = am.UCOREPS(SK, horizon=100)
     assert paper.bound(100) == am.bounds.total(SK, 100, 0.05)
     assert paper.bound(99) == paper.bound(101) == np.inf
@@ -31,13 +31,13 @@ def test_the_bound_is_said_only_where_the_theorem_holds() -> None:
 
 @pytest.mark.parametrize("name", ["delta", "F", "eta"])
 @pytest.mark.parametrize("value", ["x", [], {}, b"1", 0.0, -1.0, np.nan, True, np.zeros(3)], ids=repr)
-def test_bounds_refuse_what_is_no_number_above_zero(name: str, value: object) -> None:
+def test_bounds_refuse_anything_but_positive_numbers(name: str, value: object) -> None:
     with pytest.raises(am.InputError, match=f"^{name}: "):
         am.bounds.online(SK, 100, **{name: value})
 
 
 @pytest.mark.parametrize("T", [0, 1.5, 10**30, 10**400])
-def test_bounds_refuse_what_is_no_number_of_episodes(T: object) -> None:
+def test_bounds_refuse_invalid_numbers_of_episodes(T: object) -> None:
     with pytest.raises(am.InputError, match="^T: "):
         am.bounds.total(SK, T, 0.05)
     assert am.bounds.total(SK, 2**62, 0.05) < np.inf
@@ -45,7 +45,7 @@ def test_bounds_refuse_what_is_no_number_of_episodes(T: object) -> None:
 
 @pytest.mark.parametrize("name", ["confidence", "successors"])
 @pytest.mark.parametrize("value", [np.zeros(3), np.array(["l1", "layer"]), 1, None, ["l1"]], ids=repr)
-def test_a_choice_that_is_no_text_is_refused(name: str, value: object) -> None:
+def test_a_choice_that_is_not_a_string_is_refused(name: str, value: object) -> None:
     with pytest.raises(am.InputError, match=f"^{name}: "):
         am.UCOREPS(SK, 10, **{name: value})
 

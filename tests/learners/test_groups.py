@@ -145,7 +145,7 @@ def test_certain_groups_are_those_on_every_path(seed: int) -> None:
     assert set(np.flatnonzero(groups.certain).tolist()) == on_all
 
 
-def test_what_was_not_seen_is_never_looked_at() -> None:
+def test_unobserved_losses_are_never_read() -> None:
     rng, sk = np.random.default_rng(0), TINY.skeleton
     labels = rng.integers(0, 6, sk.num_transitions)
     one, other = (am.UOBREPS(sk, horizon=40, groups=labels) for _ in range(2))
@@ -158,7 +158,7 @@ def test_what_was_not_seen_is_never_looked_at() -> None:
     assert np.array_equal(one.policy, other.policy)
 
 
-def test_more_is_seen_so_less_is_lost() -> None:
+def test_observing_more_costs_less() -> None:
     """On stochastic losses, seeing all links of a state beats seeing one; seeing everything beats both."""
     mdp = am.MDP.random(layers=[1, 4, 4, 1], actions=4, seed=1)
     sk, losses = mdp.skeleton, am.losses.Stochastic(mdp.skeleton, seed=2)
@@ -174,7 +174,7 @@ def test_more_is_seen_so_less_is_lost() -> None:
     ("groups", "says"),
     [([0, 1], "one for each transition"), ([0.5] * TINY.skeleton.num_transitions, "whole numbers"), ("ab", "groups")],
 )
-def test_groups_that_cannot_be(groups: object, says: str) -> None:
+def test_invalid_groups_are_refused(groups: object, says: str) -> None:
     with pytest.raises(am.InputError, match=says):
         am.UOBREPS(TINY.skeleton, horizon=10, groups=groups)
 

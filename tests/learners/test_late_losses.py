@@ -53,7 +53,7 @@ def same(one: am.Learner, other: am.Learner) -> bool:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_without_delay_all_ways_agree_to_the_bit(name: str) -> None:
+def test_without_delay_all_calls_agree_to_the_bit(name: str) -> None:
     at_once, in_one, in_two = (LEARNERS[name]() for _ in range(3))
     for t, (path, seen) in enumerate(rounds(at_once, 40)):
         at_once.update(path, seen)
@@ -69,7 +69,7 @@ def test_without_delay_all_ways_agree_to_the_bit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_copies_go_on_with_open_episodes(name: str, tmp_path) -> None:
+def test_copies_keep_open_episodes(name: str, tmp_path) -> None:
     """Late, out of order, dropped, and counted in parts; saved and loaded at every step."""
     learner = LEARNERS[name]()
     rng, game = np.random.default_rng(3), rounds(learner, 40)
@@ -128,7 +128,7 @@ def _start(mdp: am.MDP) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_learners_that_cannot_say_who_can(name: str) -> None:
+def test_learners_without_late_losses_name_those_with_them(name: str) -> None:
     learner = am.make_learner(name, MDP, offered={"horizon": 60, "seed": 0, "alpha": 0.01})
     if type(learner).takes_late_losses:
         assert learner.begin() == 0
@@ -185,7 +185,7 @@ def test_partial_paths_of_bandit_learners() -> None:
     assert np.array_equal(whole.policy, part.policy)
 
 
-def test_moves_are_as_short_as_the_proof_says() -> None:
+def test_moves_are_at_most_as_long_as_the_proof_states() -> None:
     """|q_{k+1} - q_k| <= sqrt(L) (eta_{k+1} F + (1 - keep) (ln n + sqrt 2)), with the norm of docs/feedback.md."""
     rng = np.random.default_rng(0)
     tightest = np.inf

@@ -32,7 +32,7 @@ def test_every_learner_keeps_the_promises_of_learners(name: str, feedback: str |
 
 
 @pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
-def test_a_game_taken_up_again_is_the_same_game(name: str, feedback: str | None, tmp_path: Path) -> None:
+def test_a_resumed_game_is_the_same_game(name: str, feedback: str | None, tmp_path: Path) -> None:
     losses = am.losses.Adaptive(SPARSE.skeleton, seed=3, strength=0.7)
     straight = am.play(SPARSE, losses, make(name, feedback, SPARSE, 150), 150, seed=5)
     first = make(name, feedback, SPARSE, 150)
@@ -85,7 +85,7 @@ def test_nothing_but_the_losses_of_its_path_reaches_a_bandit_learner(
 
 
 @pytest.mark.parametrize(("name", "feedback"), [v for v in VARIANTS if v not in BANDITS and v[0] != "Uniform"], ids=ids)
-def test_a_learner_that_sees_the_whole_loss_would_be_spoilt_by_that(name: str, feedback: str | None) -> None:
+def test_full_information_learners_do_depend_on_other_losses(name: str, feedback: str | None) -> None:
     """So the test above can fail."""
     sk, count = DENSE.skeleton, 5
     drawn = uniforms(stream_key(1, "world", "trajectories"), 0, count, 2 * sk.num_layers)
@@ -148,12 +148,12 @@ def test_declarations_are_those_of_the_algorithms() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("sees", "path"), ("knows", "P"), ("optimises", "all"), ("assumes", "none")]
 )
-def test_a_class_that_declares_what_can_not_be_is_refused_when_it_is_made(name: str, value: str) -> None:
+def test_impossible_declarations_are_refused_when_the_class_is_made(name: str, value: str) -> None:
     with pytest.raises(am.InputError, match=f"{name} of the class Typo: '{value}'; expected one of "):
         type("Typo", (am.Uniform,), {name: value})
 
 
-def test_those_that_fit_are_named() -> None:
+def test_errors_name_the_learners_that_fit() -> None:
     names = ("UCRL2", "REGAL", "UCBVI", "Uniform")
     untold = ", ".join(["UOBREPS", *(f"{name}(feedback='bandit')" for name in names)])
     assert fitting("bandit", "skeleton") == untold
@@ -182,7 +182,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("learner", "game", "message"), REFUSED)
-def test_play_refuses_what_does_not_fit_and_says_what_does(learner: object, game: dict, message: str) -> None:
+def test_play_refuses_learners_that_do_not_fit_and_names_those_that_do(
+    learner: object, game: dict, message: str
+) -> None:
     sk = DENSE.skeleton
     with pytest.raises(am.InputError, match=message):
         am.play(DENSE, am.losses.Stochastic(sk), learner(sk), 10, **game)
@@ -201,12 +203,12 @@ def test_several_losses_at_once_need_a_criterion_for_them() -> None:
 @pytest.mark.parametrize(
     ("game", "message"), [({"feedback": "some"}, "feedback: .*'some'"), ({"dynamics": "no"}, "dynamics: .*'no'")]
 )
-def test_what_a_game_grants_is_one_of_two_things(game: dict, message: str) -> None:
+def test_invalid_feedback_and_dynamics_are_refused(game: dict, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.play(DENSE, am.losses.Stochastic(DENSE.skeleton), am.Uniform(DENSE.skeleton), 2, **game)
 
 
-def test_games_that_grant_enough_are_played() -> None:
+def test_games_that_reveal_enough_are_played() -> None:
     losses = am.losses.Stochastic(DENSE.skeleton)
     for name, feedback in VARIANTS:
         learner = make(name, feedback, DENSE, 3)
@@ -216,7 +218,7 @@ def test_games_that_grant_enough_are_played() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if LEARNERS[name].optimises == "total"])
-def test_a_criterion_it_can_not_optimise_is_refused(name: str) -> None:
+def test_an_unsupported_criterion_is_refused(name: str) -> None:
     kind, takes = LEARNERS[name], inspect.signature(LEARNERS[name]).parameters
     told = DENSE if kind.knows == "dynamics" else DENSE.skeleton
     given = {"horizon": 5} if "horizon" in takes else {}
@@ -230,18 +232,18 @@ def test_with_bandit_feedback_oreps_optimises_the_total_loss_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["OREPS", "MDPE", "LazyFPL", "OSSP", "MDPEXP3"])
-def test_those_that_know_the_dynamics_must_be_told_them(name: str) -> None:
+def test_learners_for_known_dynamics_need_an_mdp(name: str) -> None:
     with pytest.raises(am.InputError, match=f"{name}: .*an MDP, since it must know the dynamics; .*UOBREPS"):
         make(name, None, DENSE.skeleton)
 
 
-def test_what_is_suggested_gets_by_on_the_same_feedback() -> None:
+def test_suggested_learners_work_with_the_same_feedback() -> None:
     with pytest.raises(am.InputError, match="dynamics; UOBREPS, UCRL2.*, Uniform.* need not"):
         am.OREPS(DENSE.skeleton, 5, feedback="bandit")
 
 
 @pytest.mark.parametrize("name", ["FPOP", "UCRL2", "REGAL", "UCBVI", "UOBREPS"])
-def test_those_that_must_not_know_them_are_not_told(name: str) -> None:
+def test_learners_for_unknown_dynamics_refuse_an_mdp(name: str) -> None:
     kind = LEARNERS[name]
     given = {"horizon": 5} if "horizon" in inspect.signature(kind).parameters else {}
     with pytest.raises(am.InputError, match="mdp.skeleton is one"):
@@ -249,7 +251,7 @@ def test_those_that_must_not_know_them_are_not_told(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
-def test_a_copy_goes_on_as_the_learner_would(name: str, feedback: str | None) -> None:
+def test_a_copy_continues_like_the_learner(name: str, feedback: str | None) -> None:
     learner, losses = make(name, feedback, SPARSE), am.losses.Stochastic(SPARSE.skeleton, seed=1, noise=0.5)
     am.play(SPARSE, losses, learner, 30)
     other = copy.deepcopy(learner)
@@ -380,7 +382,7 @@ def test_the_bound_of_lazy_fpl_counts_its_early_phases() -> None:
 
 @pytest.mark.filterwarnings("ignore::advmdp.core.errors.AdvMDPWarning")
 @pytest.mark.parametrize("name", ["MDPE", "OREPS", "OSSP", "UCRL2", "UCBVI", "LazyFPL"])
-def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
+def test_the_guarantee_covers_only_the_first_game(name: str) -> None:
     """What was learned in the first may be wrong in the second."""
     mdp = am.MDP(am.Skeleton.dense([1, 1], 2), np.ones(2))
     learner = make(name, None, mdp, 200)
@@ -397,7 +399,7 @@ def test_the_guarantee_is_not_that_of_a_second_game(name: str) -> None:
     ("LazyFPL", {"scale": 0.1}), ("UCRL2", {"confidence_scale": 0.1}), ("REGAL", {"confidence_scale": 0.1}),
     ("UCBVI", {"confidence_scale": 0.01}), ("UCRL2", {"confidence_scale": 0.1, "feedback": "bandit"}),
 ])  # fmt: skip
-def test_those_whose_bounds_promise_nothing_yet_do_learn(name: str, options: dict) -> None:
+def test_learners_with_vacuous_bounds_still_learn(name: str, options: dict) -> None:
     """With practical parameters, for stochastic losses: a tenth of what playing at random costs, and sublinear."""
     kind, takes = LEARNERS[name], inspect.signature(LEARNERS[name]).parameters
     told = DENSE if kind.knows == "dynamics" else DENSE.skeleton
@@ -430,7 +432,7 @@ def test_bounds_are_not_quoted_where_they_are_not_proven() -> None:
         assert am.play(DENSE, losses, learner, 10).curve["bound"][-1] == np.inf
 
 
-def test_made_is_every_learner_with_the_theory_s_parameters() -> None:
+def test_every_learner_can_be_made_with_the_theorys_parameters() -> None:
     for name in LEARNERS:
         assert type(make(name, None, DENSE, 7)).__name__ == name
 
@@ -463,12 +465,12 @@ def test_a_learner_warns_once_when_it_is_played_beyond_its_horizon(name: str, ho
     assert copy.copy(learner).episode == 31
 
 
-def test_without_a_horizon_nothing_is_warned_of() -> None:
+def test_without_a_horizon_there_is_no_warning() -> None:
     for learner in (am.UCOREPS(DENSE.skeleton), am.FollowLeader(DENSE.skeleton)):
         am.play(DENSE, am.losses.Switching(DENSE.skeleton, period=2), learner, 20)
 
 
-def test_a_checkpoint_beyond_the_horizon_is_warned_of_when_it_is_taken_up(tmp_path: Path) -> None:
+def test_resuming_a_checkpoint_beyond_the_horizon_warns(tmp_path: Path) -> None:
     losses = am.losses.Switching(DENSE.skeleton, period=2)
     for _ in range(2):
         with pytest.warns(am.AdvMDPWarning, match=BEYOND) as caught:

@@ -152,7 +152,7 @@ REFUSED = [(n, f, c) for n, f in VARIANTS for c in CRITERIA if not optimises(n, 
 
 
 @pytest.mark.parametrize(("name", "feedback", "criterion"), REFUSED)
-def test_a_criterion_that_it_cannot_optimise_is_refused(name: str, feedback: str, criterion: str) -> None:
+def test_an_unsupported_criterion_is_refused(name: str, feedback: str, criterion: str) -> None:
     with pytest.raises(am.InputError, match=f"{name}: criterion .*; expected TotalLoss"):
         make(name, feedback, WORLDS["sparse"], CRITERIA[criterion].make())
 
@@ -258,9 +258,7 @@ def compared(world: str, criterion: str) -> bool:
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(("name", "feedback", "criterion"), GAMES)
-def test_a_game_is_that_of_a_loop_in_numpy(
-    name: str, feedback: str, criterion: str, world: str, tmp_path: Path
-) -> None:
+def test_a_game_equals_a_loop_in_numpy(name: str, feedback: str, criterion: str, world: str, tmp_path: Path) -> None:
     mdp, case = WORLDS[world], CRITERIA[criterion]
     losses, sk = numbers(world, case.dimensions or 1), mdp.skeleton
     learner, alone = (make(name, feedback, mdp, case.make()) for _ in range(2))

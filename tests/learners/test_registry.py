@@ -33,7 +33,7 @@ def test_parameters_are_the_arguments_of_the_constructor(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_what_a_learner_is_told_is_what_it_knows(name: str) -> None:
+def test_learners_are_given_what_they_declare_to_know(name: str) -> None:
     learner = make_learner(name, WORLD, offered=OFFERED)
     assert (learner.mdp is WORLD) == (LEARNERS[name].knows == "dynamics")
     assert learner.told is (WORLD if LEARNERS[name].knows == "dynamics" else WORLD.skeleton)
@@ -58,12 +58,12 @@ def test_parameters_win_over_what_is_offered() -> None:
         (lambda: make_learner("UCOREPS", "world"), "skeleton"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_made_says_why(make, says: str) -> None:
+def test_errors_say_why_a_learner_cannot_be_made(make, says: str) -> None:
     with pytest.raises((am.InputError, TypeError), match=says):
         make()
 
 
-def test_a_learner_of_ones_own_needs_no_list_of_parameters() -> None:
+def test_a_custom_learner_needs_no_list_of_parameters() -> None:
     class Lazy(am.Uniform):
         def __init__(self, skeleton: am.Skeleton, pace: float = 0.5, criterion: am.Criterion | None = None) -> None:
             super().__init__(skeleton, criterion)

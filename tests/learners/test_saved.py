@@ -13,7 +13,7 @@ from tests.helpers.damage import as_of_version_1, contents, flipped, forge, fuzz
 from tests.helpers.learners import ADAPTIVE, LEARNERS, NAMED, SK, VARIANTS, WORLD, ids, make, same_learner, trained
 
 
-def test_no_bit_of_a_saved_learner_can_be_flipped_unseen(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_saved_learner_is_detected(tmp_path: Path) -> None:
     path, learner = tmp_path / "x.npz", am.Uniform(am.Skeleton.dense([1, 1], 1))
     learner.save(path)
     assert same_learner(am.load_learner(path), learner)
@@ -76,7 +76,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("name", "change", "message"), IMPOSSIBLE)
-def test_a_state_that_no_play_leads_to_is_refused_and_changes_nothing(
+def test_an_impossible_state_is_refused_and_changes_nothing(
     name: str, change: Callable[[dict], object], message: str, tmp_path: Path
 ) -> None:
     learner = trained(name)
@@ -144,7 +144,7 @@ class Budget(am.Criterion):
         return 2.0 * sk.num_layers
 
 
-def test_a_criterion_without_a_repr_is_known_again(tmp_path: Path) -> None:
+def test_a_criterion_without_a_repr_is_recognised(tmp_path: Path) -> None:
     many = np.linspace(0.0, 1.0, 2000)
     path, checkpoint = tmp_path / "x.npz", tmp_path / "game.npz"
     losses = am.losses.Switching(SK, period=7, seed=3)
@@ -168,7 +168,7 @@ def test_a_criterion_without_a_repr_is_known_again(tmp_path: Path) -> None:
     assert game(60, Budget(0.5, many.copy()), checkpoint=checkpoint).curve.equals(whole.curve)
 
 
-def test_criteria_of_things_that_print_their_address_are_known_again(tmp_path: Path) -> None:
+def test_criteria_whose_repr_has_an_address_are_recognised(tmp_path: Path) -> None:
     class Paid:
         def __call__(self, q: np.ndarray, loss: np.ndarray) -> float:
             return float(q @ loss)
@@ -183,7 +183,7 @@ def test_criteria_of_things_that_print_their_address_are_known_again(tmp_path: P
 
 
 @pytest.mark.parametrize(("name", "feedback"), VARIANTS, ids=ids)
-def test_learners_and_games_of_version_1_go_on(name: str, feedback: str | None, tmp_path: Path) -> None:
+def test_learners_and_games_of_version_1_can_be_continued(name: str, feedback: str | None, tmp_path: Path) -> None:
     learner, path, checkpoint = trained(name, feedback), tmp_path / "x.npz", tmp_path / "game.npz"
     learner.save(path)
     as_of_version_1(path)
@@ -197,7 +197,7 @@ def test_learners_and_games_of_version_1_go_on(name: str, feedback: str | None, 
     assert contents(checkpoint)[0]["version"] == 2
 
 
-def test_a_learner_saved_before_there_were_packages_goes_on() -> None:
+def test_a_learner_saved_before_the_packages_can_be_continued() -> None:
     """The file was written at commit 1c8eccf, after 25 episodes of this game."""
     steps = [("home", "bus", "station", 0.8), ("home", "bus", "stuck", 0.2), ("home", "walk", "station", 1.0)]
     steps += [("station", "train", "work", 1.0), ("station", "cab", "work", 1.0), ("stuck", "cab", "work", 1.0)]
@@ -214,7 +214,7 @@ def test_a_learner_saved_before_there_were_packages_goes_on() -> None:
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")
 @pytest.mark.parametrize("name", ["UCOREPS", "OREPS", "UCBVI", "LazyFPL"])
-def test_mutated_learners_are_refused_or_play_on(name: str, tmp_path: Path) -> None:
+def test_mutated_learners_are_refused_or_can_be_played(name: str, tmp_path: Path) -> None:
     path, learner = tmp_path / "x.npz", trained(name)
     learner.save(path)
 
@@ -242,7 +242,7 @@ def test_counters_must_be_those_of_so_many_episodes(tmp_path: Path) -> None:
             am.load_learner(path)
 
 
-def test_a_file_does_not_choose_how_many_threads_there_are(tmp_path: Path) -> None:
+def test_a_file_does_not_set_the_number_of_threads(tmp_path: Path) -> None:
     path = tmp_path / "learner.npz"
     am.UCOREPS(SK, horizon=40).save(path)
     about, arrays = read_archive(path, "learner", 2)
@@ -272,7 +272,7 @@ class Hidden(am.Criterion):
         return self._weight
 
 
-def test_a_criterion_is_known_by_what_it_says(tmp_path: Path) -> None:
+def test_a_criterion_is_identified_by_its_repr(tmp_path: Path) -> None:
     learner = am.UCOREPS(SK, horizon=40, criterion=Hidden(0.5))
     am.play(WORLD, am.losses.Switching(SK, period=5), learner, 5)
     learner.save(tmp_path / "learner.npz")

@@ -250,7 +250,7 @@ def test_a_hint_counts_in_one_episode_only() -> None:
     assert not np.array_equal(one.believed, other.believed)
 
 
-def test_a_rule_of_ones_own_joins_the_pool() -> None:
+def test_a_custom_rule_joins_the_pool() -> None:
     """A timetable that knows the rhythm of the losses, which no other expert can know."""
     rng = np.random.default_rng(0)
     losses = rng.random((400, SK.num_pairs))  # noise: nothing can be learned but from the timetable
@@ -325,12 +325,12 @@ def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
         ({"horizon": 0}, "horizon"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict, says: str) -> None:
+def test_invalid_parameters_are_refused(options: dict, says: str) -> None:
     with pytest.raises(am.InputError, match=says):
         SelfTuning(SK, **options)
 
 
-def test_hints_and_rules_that_cannot_be_are_refused() -> None:
+def test_invalid_hints_and_rules_are_refused() -> None:
     learner = SelfTuning(SK)
     with pytest.raises(am.InputError, match="loss"):
         learner.hint(np.full(SK.num_transitions, 2.0))
@@ -394,7 +394,7 @@ def spoiled(name: str, change) -> dict:
         ("q", lambda q: am.occupancy(MDP, am.uniform_policy(SK))),
     ],
 )
-def test_a_state_that_no_play_leads_to_is_refused(name: str, change) -> None:
+def test_an_impossible_state_is_refused(name: str, change) -> None:
     learner = SelfTuning(SK)
     with pytest.raises(am.InputError, match="state of SelfTuning"):
         learner.restore(spoiled(name, change))

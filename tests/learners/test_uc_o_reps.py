@@ -156,7 +156,7 @@ def test_eta_and_f_are_the_theorys(criterion: am.Criterion, F: float) -> None:
     assert_allclose(theory.q, given.q, rtol=1e-12)
 
 
-def test_what_was_read_of_it_does_not_change_afterwards() -> None:
+def test_arrays_read_from_it_do_not_change_afterwards() -> None:
     learner = am.UCOREPS(DENSE.skeleton, horizon=10, eta=0.5)
     policy, q, state = learner.policy, learner.q, learner.state()
     kept = policy.copy(), q.copy()
@@ -187,7 +187,7 @@ def test_every_q_lies_in_the_set_of_the_epoch_in_which_it_is_played(confidence: 
         learner.update(SPARSE.sample(learner.policy, rng), losses.at(t))
 
 
-def test_it_is_told_the_skeleton_and_nothing_else() -> None:
+def test_it_sees_only_the_skeleton() -> None:
     with pytest.raises(am.InputError, match="Skeleton"):
         am.UCOREPS(DENSE, horizon=10)
     other = am.MDP.random([1, 3, 2, 1], 2, seed=99)
@@ -219,7 +219,7 @@ def test_a_criterion_in_python_learns_as_its_compiled_twin() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("stop", [0, 1, 37])
-def test_saved_and_loaded_it_goes_on_to_the_bit(tmp_path: Path, stop: int, options: dict) -> None:
+def test_a_loaded_learner_continues_to_the_bit(tmp_path: Path, stop: int, options: dict) -> None:
     sk, losses = SPARSE.skeleton, am.losses.Switching(SPARSE.skeleton, period=5, seed=0)
     options = {"horizon": 80, "confidence_scale": 0.2, "criterion": am.Risk(0.5, 2.0)} | options
     straight = am.UCOREPS(sk, **options)
@@ -237,7 +237,7 @@ def test_saved_and_loaded_it_goes_on_to_the_bit(tmp_path: Path, stop: int, optio
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-def test_a_criterion_of_functions_is_handed_over_again(tmp_path: Path) -> None:
+def test_a_criterion_of_functions_is_passed_when_loading(tmp_path: Path) -> None:
     mine = am.FunctionCriterion(value=lambda q, loss: q @ loss, subgradient=lambda q, loss: loss, lipschitz=1.0)
     am.UCOREPS(DENSE.skeleton, horizon=5, criterion=mine).save(tmp_path / "x.npz")
     with pytest.raises(am.InputError, match="criterion="):
@@ -333,7 +333,7 @@ def test_a_trajectory_of_another_world_and_a_loss_of_another_shape_are_refused()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_loss_that_is_no_number_is_an_error_and_not_a_policy(bad: float) -> None:
+def test_a_nan_loss_is_an_error(bad: float) -> None:
     learner = am.UCOREPS(DENSE.skeleton, horizon=10)
     loss = np.zeros(DENSE.skeleton.num_transitions)
     loss[4] = bad
@@ -343,7 +343,7 @@ def test_a_loss_that_is_no_number_is_an_error_and_not_a_policy(bad: float) -> No
     assert np.array_equal(learner.state()["log_q"], before)
 
 
-def test_a_step_that_leaves_the_range_of_logarithms_is_told_as_such() -> None:
+def test_a_step_beyond_the_range_of_logarithms_is_a_clear_error() -> None:
     mdp = am.MDP.random([1, 3, 3, 1], 2, seed=0)
     with pytest.raises(am.InputError, match=r"after episode \d+.*log weights beyond 1e\+08.*a smaller eta"):
         am.play(mdp, am.losses.Stochastic(mdp.skeleton, seed=0), am.UCOREPS(mdp.skeleton, horizon=1000, eta=1e7), 100)

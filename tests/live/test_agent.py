@@ -43,7 +43,7 @@ def alone(agent: am.Agent) -> bytes:
     return rebuilt(agent.log)[0].dump()
 
 
-def test_the_lines_of_the_design_run(tmp_path: Path) -> None:
+def test_the_documented_calls_work(tmp_path: Path) -> None:
     agent = am.Agent.open(tmp_path / "commute.db", skeleton=SK, learner="SelfTuning", units=(0, 90), seed=7)
     episode = agent.begin()
     choice = episode.act()
@@ -172,7 +172,7 @@ def test_missing_entries_are_carried_or_taken_as_said_or_refused() -> None:
         strict.tell(ride(strict), part)
 
 
-def test_a_bandit_learner_learns_when_all_costs_of_an_ended_episode_are_there() -> None:
+def test_a_bandit_learner_learns_once_all_costs_of_an_ended_episode_are_known() -> None:
     agent = make(learner="UOBREPS", horizon=100)
     twin = am.UOBREPS(SK, 100)
     episode, handle = agent.begin(), twin.begin()
@@ -192,7 +192,7 @@ def test_a_bandit_learner_learns_when_all_costs_of_an_ended_episode_are_there() 
         agent.tell(0, LOSS)
 
 
-def test_a_learner_of_whole_losses_warns_who_tells_it_costs_only() -> None:
+def test_an_agent_for_whole_losses_warns_if_it_gets_single_costs_only() -> None:
     agent = make()
     for _ in range(100):
         ride(agent, cost=10)
@@ -218,7 +218,7 @@ def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:
         agent.extend([("home", "bike", "station")])
 
 
-def test_patience_ends_and_drops_what_never_came() -> None:
+def test_patience_ends_and_drops_abandoned_episodes() -> None:
     agent = make(patience=3)
     first = agent.begin()
     first.arrive("station")
@@ -327,7 +327,7 @@ def test_an_extended_world_keeps_all_counts_and_goes_on() -> None:
         ([], [("station", "train"), ("station", "taxi")], "no dead ends"),
     ],
 )
-def test_a_world_that_cannot_be_is_refused_and_the_agent_goes_on(steps: list, remove: list, message: str) -> None:
+def test_an_impossible_extension_is_refused_and_the_agent_continues(steps: list, remove: list, message: str) -> None:
     agent = make()
     with pytest.raises(am.InputError, match=message):
         agent.extend(steps, remove)
@@ -361,7 +361,7 @@ def test_an_agent_without_names_works_by_numbers() -> None:
     assert alone(agent) == agent.state_bytes()
 
 
-def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
+def test_settings_at_opening_must_match_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     make(path, learner="UCOREPS", eta=0.5).close()
     make(path, learner="UCOREPS", eta=0.5).close()
@@ -391,12 +391,12 @@ def test_what_is_said_at_opening_must_be_as_it_was(tmp_path: Path) -> None:
         ({"criterion": OWN}, "no file"),
     ],
 )  # fmt: skip
-def test_terms_that_are_none_are_refused(said: dict, message: str) -> None:
+def test_invalid_settings_are_refused(said: dict, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         make(**said)
 
 
-def test_a_failed_commit_breaks_the_agent_and_the_log_goes_on(tmp_path: Path) -> None:
+def test_after_a_failed_commit_the_agent_can_be_reopened(tmp_path: Path) -> None:
     agent = make(tmp_path / "a.db", durable=False)
     episode = ride(agent)
     before = agent.state_bytes()
@@ -451,7 +451,7 @@ def test_a_damaged_snapshot_is_not_used_and_a_damaged_log_is_an_error(tmp_path: 
     assert set(outcomes) == {"refused", "same"}
 
 
-def test_a_snapshot_with_anything_in_it_is_only_a_cache(tmp_path: Path) -> None:
+def test_the_contents_of_a_snapshot_do_not_matter(tmp_path: Path) -> None:
     agent = make(tmp_path / "a.db", durable=False)
     for _ in range(5):
         agent.tell(ride(agent), LOSS)
@@ -466,7 +466,7 @@ def test_a_snapshot_with_anything_in_it_is_only_a_cache(tmp_path: Path) -> None:
         again.close()
 
 
-def test_losses_in_groups_are_told_as_far_as_they_were_seen() -> None:
+def test_agents_learn_the_observed_groups_of_a_loss() -> None:
     """The path at home sees both ways to leave; further on it sees what it passes."""
     groups = [0, 0, 1, 1, 2]  # by pair: home, station, stuck
     agent, twin = make(learner="UOBREPS", horizon=100, groups=groups), am.UOBREPS(SK, 100, groups=groups)

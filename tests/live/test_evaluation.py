@@ -85,7 +85,7 @@ def test_intervals_of_weighted_paths_hold_as_often_as_they_say() -> None:
         assert widths[name] < 1.0, "an interval of the whole range would always hold"
 
 
-def test_an_action_that_was_never_taken_leaves_everything_open() -> None:
+def test_an_untried_action_gives_the_widest_interval() -> None:
     rng = np.random.default_rng(1)
     behaviour = am.deterministic_policy(SK, np.zeros(SK.num_states - 1, int))
     policy = am.deterministic_policy(SK, np.ones(SK.num_states - 1, int))
@@ -199,7 +199,7 @@ def test_observed_and_unfinished_episodes_count_visits_only() -> None:
         assert am.evaluate(agent, {"home": "walk", "station": "taxi"}).left_out == 2
 
 
-def test_an_extended_world_keeps_what_it_knows() -> None:
+def test_an_extended_world_keeps_its_evidence() -> None:
     with commuting(told=True) as agent:
         agent.extend([("home", "bike", "station")])
         found = am.evaluate(agent, {"home": "walk", "station": "taxi"})
@@ -239,7 +239,7 @@ def test_paths_with_a_removed_action_have_weight_zero() -> None:
     assert found.cost == pytest.approx(4 * np.mean(weights))
 
 
-def test_an_action_that_now_leads_elsewhere_is_left_out_and_this_is_said() -> None:
+def test_actions_with_changed_successors_are_left_out_and_counted() -> None:
     steps = [("home", "bus", "a"), ("home", "walk", "b"), ("a", "on", "work"), ("b", "on", "work")]
     with am.Agent.open(
         ":memory:", skeleton=am.Skeleton.from_steps(steps), learner="UOBREPS", horizon=40, units=(0, 10), seed=3
@@ -259,7 +259,7 @@ def test_an_action_that_now_leads_elsewhere_is_left_out_and_this_is_said() -> No
         assert f"{buses} without a finished path with all costs left out" in str(found)
 
 
-def test_what_was_paid_says_which_episodes_it_is_about() -> None:
+def test_the_text_says_which_episodes_the_paid_costs_cover() -> None:
     sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
     loss = {("home", "bus"): 7, ("home", "walk"): 7}
     with am.Agent.open(":memory:", skeleton=sk, units=(0, 10)) as agent:

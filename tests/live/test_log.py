@@ -34,7 +34,7 @@ def said(event: Event) -> tuple:
     return (*event[:4], numbers, event.name)
 
 
-def test_what_was_appended_is_read_to_the_bit(tmp_path: Path) -> None:
+def test_appended_events_are_read_back_to_the_bit(tmp_path: Path) -> None:
     log = Log.read(make(tmp_path / "a.db"))
     assert [said(event) for _, event in log.events()] == [said(event) for event in EVENTS]
     assert [seq for seq, _ in log.events(after=2)] == [3, 4]
@@ -44,7 +44,7 @@ def test_what_was_appended_is_read_to_the_bit(tmp_path: Path) -> None:
     log.close()
 
 
-def test_the_settings_are_those_that_make_a_commit_durable(tmp_path: Path) -> None:
+def test_sqlites_settings_make_commits_durable(tmp_path: Path) -> None:
     log = Log.write(make(tmp_path / "a.db"))
     ask = lambda name: log._connection.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
     assert (ask("journal_mode"), ask("synchronous")) == ("wal", 2)  # FULL
@@ -86,7 +86,7 @@ def test_a_changed_or_missing_event_is_found(tmp_path: Path, change: str) -> Non
     log.close()
 
 
-def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
+def test_files_of_other_programs_are_refused_and_unchanged(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE t(a)")
@@ -153,7 +153,7 @@ def test_a_reader_sees_what_was_committed_and_cannot_write(tmp_path: Path) -> No
         one.close()
 
 
-def test_a_snapshot_counts_only_after_the_event_that_it_was_taken_after(tmp_path: Path) -> None:
+def test_a_snapshot_is_used_only_if_the_log_has_its_event(tmp_path: Path) -> None:
     log = Log.write(make(tmp_path / "a.db"), durable=False)
     assert log.snapshot() is None
     log.keep_snapshot(b"one")
@@ -177,7 +177,7 @@ def test_a_log_whose_making_was_interrupted_is_empty(tmp_path: Path) -> None:
     assert make(path) == path
 
 
-def test_what_is_refused_has_no_lock_beside_it(tmp_path: Path) -> None:
+def test_a_refused_file_gets_no_lock(tmp_path: Path) -> None:
     text, other, later = tmp_path / "readme.py", tmp_path / "other.db", tmp_path / "later.db"
     text.write_text("print('not a log')\n")
     for path, change in ((other, "CREATE TABLE mine(x)"), (later, "PRAGMA user_version=99")):

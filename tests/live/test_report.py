@@ -32,7 +32,7 @@ def played(costs: list[tuple[float, float]], late: int = 0) -> am.Agent:
 
 
 @pytest.mark.parametrize("late", [0, 3])
-def test_shadows_know_what_the_agent_knew(late: int) -> None:
+def test_shadow_rules_use_only_what_the_agent_knew(late: int) -> None:
     costs = [tuple(row) for row in np.random.default_rng(5).uniform(0, 10, (40, 2))]
     with played(costs, late) as agent:
         history = am.History.read(agent)
@@ -68,7 +68,7 @@ def test_an_alarm_for_costs_that_never_come() -> None:
         assert alarms(am.History.read(agent)) == ["The costs of 5 of 5 ended episodes are not known."]
 
 
-def test_drift_rings_where_there_is_some_and_hardly_ever_where_there_is_none() -> None:
+def test_drift_alarms_detect_drift_and_are_rarely_false() -> None:
     sk = am.Skeleton.from_steps([("a", "go", "b"), ("a", "go", "c"), ("b", "on", "d"), ("c", "on", "d")])
     rng, false = np.random.default_rng(6), 0
     for _ in range(400):
@@ -82,7 +82,7 @@ def test_drift_rings_where_there_is_some_and_hardly_ever_where_there_is_none() -
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_the_page_has_everything_and_asks_for_nothing(told: bool, tmp_path: Path) -> None:
+def test_the_page_is_complete_and_self_contained(told: bool, tmp_path: Path) -> None:
     more = {} if told else {"learner": "UOBREPS", "horizon": 90}
     with commuting(told, **more) as agent:
         page = agent.report(tmp_path / "agent.html", {"<today>": {"home": "bus", "station": "train"}}).read_text()
@@ -138,10 +138,10 @@ def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
     assert "What is known of their costs adds 9." in said
     assert "Rules are judged on the 4 episodes whose whole loss was told" in said
     assert "In the 4 of these that are accounted for, the agent paid 2.50 per episode." in said
-    assert "'at random' would have paid 5, between 5 and 5. All of that is above what the agent paid." in said
+    assert "'at random' would have paid 5, between 5 and 5. The whole interval is above what the agent paid." in said
 
 
-def test_costs_outside_the_units_are_paid_in_full_and_ring_above_the_summary(tmp_path: Path) -> None:
+def test_costs_outside_the_units_count_in_full_and_raise_an_alarm(tmp_path: Path) -> None:
     with pytest.warns(am.AdvMDPWarning):
         agent = played([(25.0, 25.0)] * 4)
     with agent:
@@ -176,6 +176,6 @@ def test_the_numbers_of_the_chart_keep_their_size_on_a_phone() -> None:
     assert heights == pytest.approx([254.0, grid, 130.0], abs=0.1)
 
 
-def test_a_report_before_anything_was_played(tmp_path: Path) -> None:
+def test_a_report_without_episodes(tmp_path: Path) -> None:
     with am.Agent.open(":memory:", skeleton=SK) as agent:
         assert "nothing to report" in agent.report(tmp_path / "agent.html").read_text()

@@ -74,7 +74,7 @@ def test_noise_is_as_wide_as_asked_for() -> None:
 
 
 @makers
-def test_what_is_handed_out_can_be_written_on_without_changing_the_sequence(make: Callable) -> None:
+def test_writing_to_a_returned_loss_does_not_change_the_sequence(make: Callable) -> None:
     sequence = make(0, None)
     first = sequence.at(4, POLICIES).copy()
     handed = sequence.at(4, POLICIES)
@@ -89,7 +89,7 @@ def test_episodes_out_of_range_are_errors(make: Callable, first: int, stop: int)
         make(0, None).block(first, stop, POLICIES)
 
 
-def test_episodes_far_out_are_as_good_as_the_first() -> None:
+def test_losses_of_distant_episodes_are_pure_functions_too() -> None:
     sequence = am.losses.Drifting(SK, period=1000, seed=1, noise=0.1)
     t = 10**12
     assert sequence.at(t).tobytes() == sequence.block(t - 2, t + 2)[2].tobytes()
@@ -184,7 +184,7 @@ def test_adaptive_reads_only_the_last_policies_before_the_episode(t: int, later:
     assert np.isfinite(sequence.at(t, told)).all()
 
 
-def test_adaptive_says_which_policy_it_lacks() -> None:
+def test_adaptive_names_the_missing_policy() -> None:
     sequence = am.losses.Adaptive(SK, seed=0, memory=2)
     sequence.at(0)
     with pytest.raises(am.InputError, match="policies: none.*episodes 3 to 4"):
@@ -339,7 +339,7 @@ def test_words_in_a_csv_are_named_by_their_line(recorded: Callable) -> None:
         (np.zeros((4, N), complex), "type complex"),
     ],
 )
-def test_what_cannot_be_replayed_is_an_error(source: object, message: str) -> None:
+def test_invalid_recordings_are_errors(source: object, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.losses.Replay(SK, source)  # type: ignore[arg-type]
 
@@ -440,7 +440,7 @@ def test_no_episode_is_too_far(t: int) -> None:
         assert np.isfinite(make(0, None).at(t)).all()
 
 
-def test_many_different_numbers_of_actions_go_round_together() -> None:
+def test_cycles_work_with_many_different_numbers_of_actions() -> None:
     """The cycle of states with 1 to 40 actions is longer than a 64-bit integer; no episode is out of reach for it."""
     counts = np.arange(1, 41)
     state = np.repeat(np.arange(1, 41), counts)
@@ -456,7 +456,7 @@ def test_many_different_numbers_of_actions_go_round_together() -> None:
 
 
 @pytest.mark.parametrize("factor", [9.0, -1.0, np.nan])
-def test_adaptive_takes_only_policies(factor: float) -> None:
+def test_adaptive_refuses_anything_but_policies(factor: float) -> None:
     with pytest.raises(am.ModelError, match="a policy is a distribution"):
         am.losses.Adaptive(SK).at(1, [factor * POLICIES[0]])
 
@@ -469,7 +469,7 @@ def test_means_belong_to_the_sequence() -> None:
     assert not sequence.means.flags.writeable
 
 
-def test_a_sequence_tells_what_it_is() -> None:
+def test_the_repr_of_a_sequence_shows_its_parameters() -> None:
     assert repr(am.losses.Switching(SK, period=3)).startswith("Switching(noise=0.5, seed=0, period=3, contexts=2")
 
 
@@ -493,7 +493,7 @@ def test_uniform_numbers_are_those_of_numpys_philox() -> None:
     assert (uniforms(key, 0, 10, 4).ravel() == expected).all()
 
 
-def test_losses_of_ones_own_are_a_function_of_the_episode() -> None:
+def test_custom_losses_are_a_function_of_the_episode() -> None:
     sk = am.Skeleton.dense([1, 2, 1], 2)
     mine = am.losses.FromFunction(sk, lambda t: np.full(sk.num_transitions, (t % 4) / 4))
     assert mine.block(3, 6).tolist() == [[0.75] * 8, [0.0] * 8, [0.25] * 8]
@@ -504,7 +504,7 @@ def test_losses_of_ones_own_are_a_function_of_the_episode() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [None, 2])
-def test_the_sum_of_the_noise_is_what_the_losses_have_beside_their_means(dimensions: int | None) -> None:
+def test_the_sum_of_the_noise_is_that_of_losses_minus_means(dimensions: int | None) -> None:
     sequence = am.losses.Stochastic(SK, seed=4, noise=0.7, dimensions=dimensions)
     noise = (sequence.block(3, 40) - sequence.means).sum(axis=0)
     found = sequence.noise_sums(3, 40) * np.minimum(sequence.means, 1.0 - sequence.means)

@@ -73,7 +73,7 @@ def test_sparse_matrices_give_what_the_dense_array_gives() -> None:
     assert (sparse.pair_action == dense.pair_action).all()
 
 
-def test_sparse_matrices_mean_what_scipy_means_by_them() -> None:
+def test_sparse_matrices_may_have_stored_zeros_and_duplicates() -> None:
     """Stored zeros are no transitions, entries stored twice are added up."""
     stored = scipy.sparse.csr_array(([1.0, 0.0, 1.0], [0, 1, 1], [0, 2, 3]), shape=(2, 2))
     assert am.time_expand([stored], 2).mdp == am.time_expand(stored.toarray()[:, None], 2).mdp
@@ -163,7 +163,7 @@ def test_a_policy_must_be_a_distribution_where_it_counts() -> None:
         e.losses(np.full((2, 2, 2), np.nan))
 
 
-def test_names_of_actions_are_kept_and_what_was_added_is_waiting() -> None:
+def test_names_of_actions_are_kept_and_added_actions_are_called_wait() -> None:
     transition = np.zeros((2, 2, 2))
     transition[0, 0, 0] = transition[0, 1, 1] = 1.0  # the second state is terminal
     expansion = am.time_expand(transition, 3, state_names=["here", "there"], action_names=["stay", "go"])

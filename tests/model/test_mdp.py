@@ -30,7 +30,7 @@ def test_dense_adds_a_start_by_the_initial_distribution_and_an_end() -> None:
         am.MDP.dense([np.full((2, 2, 3), 1 / 3)], initial=[0.2, 0.7])
 
 
-def test_places_are_named_as_they_were_given_though_a_start_is_added() -> None:
+def test_errors_number_states_as_given_even_if_a_start_is_added() -> None:
     rows = np.full((2, 2, 3), 1 / 3)
     for value, message in ((0.5, r"rows sum to one.*P_0\[1, 0\]"), (np.nan, r"no NaN.*P_0\[1, 0, 2\]")):
         rows[1, 0, 2] = value
@@ -138,7 +138,7 @@ def test_steps_get_a_named_start_and_end_where_there_are_several() -> None:
     [
         ([], None, "at least one row"),
         ([("a", 0, "b", 1.0), ("c", 0, "b", 1.0)], None, "2 states that no step leads to"),
-        ([("a", 0, "a", 1.0)], None, "0 states that no step leads to"),
+        ([("a", 0, "a", 1.0)], None, "no start: every state has a step that leads to it; expected a start"),
         ([("a", 0, "b", 1.0), ("a", 0, "b", 1.0)], None, "row 1 of the steps"),
         ([("a", 0, "b", 0.5), ("a", 0, "c", 0.5), ("b", 0, "c", 1.0)], None, "layer 1.*state 'c' has no step"),
         ([("a", 0, "b", 1), ("b", 0, "c", 0.5), ("b", 0, "a", 0.5), ("c", 0, "d", 1)], {"a": 1.0}, "'a' is reached"),
@@ -256,7 +256,7 @@ def test_sampling_is_fixed_by_the_generator() -> None:
     assert (one.transitions == two.transitions).all()
 
 
-def test_a_policy_that_is_no_distribution_is_an_error_that_names_the_state() -> None:
+def test_an_invalid_policy_is_an_error_that_names_the_state() -> None:
     mdp = am.MDP.dense(ROWS)
     for bad in ([0.5, 0.4, *[1 / 3] * 6], [1.5, -0.5, *[1 / 3] * 6], [np.nan, 1.0, *[1 / 3] * 6]):
         with pytest.raises(am.ModelError, match="a policy is a distribution.*layer 0, state 0"):
@@ -265,7 +265,7 @@ def test_a_policy_that_is_no_distribution_is_an_error_that_names_the_state() -> 
         mdp.sample([0.5, 0.5], np.random.default_rng(0))
 
 
-def test_an_mdp_and_its_skeleton_are_told_apart() -> None:
+def test_passing_an_mdp_for_its_skeleton_or_vice_versa_is_an_error() -> None:
     mdp = am.MDP.dense(ROWS)
     sk, policy, loss = mdp.skeleton, am.uniform_policy(mdp.skeleton), np.zeros(10)
     for call in (
@@ -281,7 +281,7 @@ def test_an_mdp_and_its_skeleton_are_told_apart() -> None:
             call()
 
 
-def test_errors_survive_the_way_to_another_process() -> None:
+def test_errors_survive_copying_and_pickling() -> None:
     for error in (am.InputError("here", "this", "that"), am.ModelError("a rule", "here", "this", "that")):
         again = copy.copy(error)
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

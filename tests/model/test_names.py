@@ -15,7 +15,7 @@ STEPS = [
 SK = am.Skeleton.from_steps(STEPS)
 
 
-def test_a_skeleton_from_steps_is_that_of_the_same_steps_with_probabilities() -> None:
+def test_a_skeleton_from_steps_equals_that_of_an_mdp_from_the_same_steps() -> None:
     probabilities = [0.8, 0.2, 1.0, 1.0, 1.0, 1.0]
     mdp = am.MDP.from_steps([(*step, p) for step, p in zip(STEPS, probabilities, strict=True)])
     assert mdp.skeleton == SK
@@ -41,7 +41,7 @@ def test_several_first_states_get_a_start_that_may_lead_to_each() -> None:
         (3, "row 0"),
     ],
 )
-def test_steps_that_are_none_are_named(steps: object, message: str) -> None:
+def test_invalid_steps_are_named(steps: object, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.Skeleton.from_steps(steps)  # type: ignore[arg-type]
 
@@ -111,14 +111,14 @@ def test_a_policy_may_name_one_action_and_leave_out_states_without_a_choice() ->
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"home": "walk"}, r"policy at layer 1, state 1 \(station\): nothing"),
+        ({"home": "walk"}, r"policy at layer 1, state 1 \(station\): missing"),
         ({"home": "fly", "station": "taxi"}, "unknown action 'fly'"),
         ({"home": {"bus": 0.5}, "station": "taxi"}, "a policy is a distribution"),
         ({"home": {"bus": "much"}, "station": "taxi"}, "'much'; expected a probability"),
         ({"home": "walk", "station": "taxi", "work": "rest"}, "the episode ends there"),
     ],
 )
-def test_a_policy_by_name_that_is_none_is_refused(policy: dict, message: str) -> None:
+def test_an_invalid_policy_by_name_is_refused(policy: dict, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.checked_policy(SK, policy)
 
@@ -126,13 +126,13 @@ def test_a_policy_by_name_that_is_none_is_refused(policy: dict, message: str) ->
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        ({("home", "bus"): 0.5}, r"loss at layer 0, state 0 \(home\), action 1 \(walk\).*nothing"),
+        ({("home", "bus"): 0.5}, r"loss at layer 0, state 0 \(home\), action 1 \(walk\).*missing"),
         ({"home": 0.5}, "the key 'home'"),
         ({("home", "bus"): "dear"}, "'dear'; expected a number"),
         ({("home", "bsu"): 0.5}, "did you mean bus?"),
     ],
 )
-def test_a_loss_by_name_that_is_none_is_refused(loss: dict, message: str) -> None:
+def test_an_invalid_loss_by_name_is_refused(loss: dict, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.loss_vector(SK, loss)
 
@@ -153,11 +153,11 @@ def test_a_trajectory_by_name_is_the_one_that_was_sampled(mdp: am.MDP, seed: int
         (["home", "station"], ["bus"], "1 steps, to station; expected 2 steps"),
         (["station", "work"], ["train"], "a start in layer 1"),
         (["home", "stuck", "work"], ["walk", "wait"], "successor stuck"),
-        (["home", "station"], ["bus", "train"], "one more than actions"),
-        ("home", [], "a list of states"),
+        (["home", "station"], ["bus", "train"], "with one state more"),
+        ("home", [], "lists of states"),
     ],
 )
-def test_a_trajectory_by_name_that_cannot_be_is_refused(states: list, actions: list, message: str) -> None:
+def test_an_impossible_trajectory_by_name_is_refused(states: list, actions: list, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.Trajectory.from_names(SK, states, actions)
 

@@ -162,7 +162,7 @@ def test_equality_and_hash_go_by_content() -> None:
     assert one != "a skeleton"
 
 
-def test_a_copy_is_as_good_as_the_original() -> None:
+def test_a_copy_equals_the_original() -> None:
     sk = am.Skeleton(**GOOD, state_names="abcd", action_names="abcd")
     again = copy.deepcopy(sk)
     assert again == sk
@@ -183,7 +183,7 @@ def test_a_skeleton_cannot_be_changed_from_outside() -> None:
         sk.successor = mine["successor"]  # type: ignore[misc]
 
 
-def test_repr_tells_the_shape_and_stays_short() -> None:
+def test_repr_shows_the_shape_and_is_short() -> None:
     assert repr(am.Skeleton(**GOOD)) == (
         "Skeleton(2 steps, layers 1-2-1, 4 states, 1 to 2 actions, 4 pairs, 5 transitions)"
     )

@@ -216,7 +216,7 @@ LIMITS = [("tasks.MOST_PAIRS", 1), ("search.MATRICES", 1), ("search.SAMPLE", 50)
 
 @pytest.mark.parametrize(("name", "least"), LIMITS)
 @pytest.mark.parametrize("dimensions", [None, 2])
-def test_limits_of_memory_change_the_way_and_not_the_answer(
+def test_memory_limits_do_not_change_the_answer(
     name: str, least: int, dimensions: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     criterion = am.Risk(0.3, 1.5) if dimensions is None else am.WorstCase()
@@ -237,14 +237,14 @@ def test_a_smaller_gap_is_reached_and_a_larger_one_is_cheaper() -> None:
 
 
 @pytest.mark.parametrize("criterion", [am.TotalLoss(), am.Risk(0.5, 2.0), am.Risk(0.3, 1.5), am.WorstCase()], ids=repr)
-def test_no_loss_no_gap(criterion: am.Criterion) -> None:
+def test_zero_losses_have_no_gap(criterion: am.Criterion) -> None:
     found = comparator(SMALL, Rows(np.zeros((5, 16))), criterion, 5)
     assert (found.value, found.lower, found.gap) == (0.0, 0.0, 0.0)
     assert comparator(SMALL, Rows(np.zeros((5, 16, 2))), am.WorstCase(), 5).gap == 0.0
 
 
 @pytest.mark.parametrize("criterion", ONE_LOSS, ids=repr)
-def test_a_way_without_loss_is_found(criterion: am.Criterion) -> None:
+def test_a_policy_without_loss_is_found(criterion: am.Criterion) -> None:
     rows = np.ones((6, 16))
     rows[:, am.occupancy(SMALL, am.deterministic_policy(SMALL.skeleton, [1, 0, 1, 1, 0])) > 0.0] = 0.0
     found = comparator(SMALL, Rows(rows), criterion, 6)
@@ -275,7 +275,7 @@ def test_memory_does_not_grow_with_the_horizon(criterion: am.Criterion) -> None:
     assert peaks[2] <= 1.1 * peaks[1]
 
 
-def test_an_adaptive_sequence_is_that_which_was_played() -> None:
+def test_adaptive_losses_need_the_policies_that_were_played() -> None:
     sk, rng = SMALL.skeleton, np.random.default_rng(0)
     losses = am.losses.Adaptive(sk, seed=1, memory=2)
     policies = [random_policy(sk, rng) for _ in range(40)]
@@ -337,7 +337,7 @@ def test_bounds_hold_where_the_linear_program_fails(monkeypatch: pytest.MonkeyPa
         ({"losses": Rows(np.zeros((5, 16, 2)))}, "losses for TotalLoss.*: 2 losses at once; expected one"),
     ],
 )
-def test_what_cannot_be_used_is_said(change: dict, message: str) -> None:
+def test_unusable_arguments_are_named(change: dict, message: str) -> None:
     given = {"mdp": SMALL, "losses": Rows(np.zeros((5, 16))), "criterion": am.TotalLoss(), "episodes": [5], **change}
     with pytest.raises(am.InputError, match=message):
         comparators(**given)

@@ -62,7 +62,7 @@ def test_upper_occupancy_bounds_are_linear_programs(kind: str, shape: str, seed:
         assert_allclose(found[p], -least(-pairs[[p]] @ q, rules), atol=1e-6)
 
 
-def test_in_a_point_they_are_the_best_response_and_the_occupancy_measure() -> None:
+def test_if_the_set_is_a_point_they_equal_the_best_response_and_the_occupancy_measure() -> None:
     mdp = am.MDP.random([1, 4, 6, 4, 1], 3, seed=1, branching=2)
     sk, loss = mdp.skeleton, np.random.default_rng(0).random(mdp.skeleton.num_transitions)
     policy, values = am.optimistic_response(sk, loss, am.Point(mdp.transition))

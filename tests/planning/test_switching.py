@@ -30,7 +30,9 @@ def brute(each: np.ndarray, episodes: int, switches: int) -> float:
 
 
 @given(mdps(), st.integers(1, 7), st.integers(0, 4), st.integers(0, 2**20))
-def test_it_is_the_best_of_all_policies_and_all_places(mdp: am.MDP, episodes: int, switches: int, seed: int) -> None:
+def test_it_is_the_best_over_all_policies_and_switching_times(
+    mdp: am.MDP, episodes: int, switches: int, seed: int
+) -> None:
     sk = mdp.skeleton
     if np.prod([float(n) for n in np.diff(sk.pair_ptr)[:-1]]) > 200:
         return
@@ -43,7 +45,7 @@ def test_it_is_the_best_of_all_policies_and_all_places(mdp: am.MDP, episodes: in
     assert (found.values[:, 0] == 0.0).all()
 
 
-def test_what_it_names_pays_what_it_says() -> None:
+def test_the_returned_sequence_costs_the_returned_value() -> None:
     losses, T = am.losses.Switching(SK, period=13, seed=3), 90  # several blocks of ends, the last one not full
     assert 2 * width() < T
     found = am.switching_comparator(SMALL, losses, T, 6)
@@ -92,7 +94,7 @@ def test_progress_ends_at_one() -> None:
     assert told[-1] == 1.0
 
 
-def test_what_it_cannot_do_is_refused() -> None:
+def test_unsupported_arguments_are_refused() -> None:
     with pytest.raises(am.InputError, match="reacts: other policies would have met other losses"):
         am.switching_comparator(SMALL, am.losses.Adaptive(SK), 10, 1)
     with pytest.raises(am.InputError, match="2 at once"):
@@ -106,7 +108,7 @@ def test_what_it_cannot_do_is_refused() -> None:
             am.switching_comparator(SMALL, am.losses.Stochastic(SK), 10, bad)  # type: ignore[arg-type]
 
 
-def test_the_limit_it_states_is_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stated_limit_on_episodes_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switching, "WORK", 10_000)
     each = SK.num_transitions + 2
     most = next(T for T in range(1, 200) if (T + 1) ** 2 // 2 * each > 10_000)

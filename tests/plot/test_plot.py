@@ -64,7 +64,7 @@ def test_flow_draws_into_the_axes_given_and_names_states() -> None:
     assert [text.get_text() for text in ax.texts] == ["home", "work"]
 
 
-def test_flow_refuses_what_is_no_occupancy_measure_or_no_loss() -> None:
+def test_flow_refuses_invalid_occupancy_measures_and_losses() -> None:
     sk = am.Skeleton.dense([1, 2, 1], 1)
     q = np.array([0.5, 0.5, 0.5, 0.5])
     for bad_q, loss, message in ((7 * q, None, "equations"), (-q, None, "q at"), (q, 100 * q, "colours")):
@@ -78,7 +78,7 @@ def test_many_layers_have_whole_ticks() -> None:
     assert (ax.get_xticks() % 1 == 0).all()
 
 
-def test_flow_refuses_what_is_no_picture() -> None:
+def test_flow_refuses_layers_too_large_to_draw() -> None:
     sk = am.Skeleton.dense([1, 400, 600, 1], 1)
     with pytest.raises(am.InputError, match="for a readable picture"):
         am.plot.flow(sk, np.ones(sk.num_transitions))
@@ -120,7 +120,7 @@ def test_parts_sum_to_the_regret(results: am.Results) -> None:
     np.testing.assert_allclose(online + approximation, regret, atol=1e-9)
 
 
-def test_epochs_are_of_those_that_have_them(results: am.Results) -> None:
+def test_epochs_are_drawn_for_learners_that_have_them(results: am.Results) -> None:
     ax = am.plot.epochs(results)
     assert shown(ax) == ["UCOREPS", "narrow"]
     assert (np.diff(ax.lines[0].get_ydata()) >= 0).all()
@@ -202,7 +202,7 @@ class Paying:
     ("each", "shown"),
     [((1.0, 1.01, 3.0, 9.0), 2), ((1.0, 1.5, 2.0, 90.0), 3), ((1.0, 1.0, 2.0, 90.0), 3), ((1.0, 2.0), 2)],
 )
-def test_the_axis_tells_the_best_apart_whatever_the_worst_pays(each: tuple[float, ...], shown: int) -> None:
+def test_the_axis_separates_the_best_whatever_the_worst_pays(each: tuple[float, ...], shown: int) -> None:
     games = {f"l{i}": [Paying(0, one)] for i, one in enumerate(each)}
     ax = am.plot.paid(am.Results.of_games(games))
     low, high = ax.get_ylim()

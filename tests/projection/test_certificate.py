@@ -21,7 +21,7 @@ def fixed_but_one() -> tuple[am.Skeleton, np.ndarray, np.ndarray]:
     return sk, lower, upper
 
 
-def test_a_row_with_one_free_entry_costs_what_it_costs():
+def test_the_cost_of_a_row_with_one_free_entry_is_exact():
     sk, lower, upper = fixed_but_one()
     r = am.project(sk, np.zeros(sk.num_transitions), am.Box(lower, upper))
     lower[1] = upper[1] = 1.0 - lower[0] - lower[2]
@@ -244,7 +244,7 @@ def test_weights_of_either_sign_may_be_as_large_as_documented():
         am.project(sk, [1.1e8, 0, 0, 0], am.Box(np.zeros(4), np.ones(4)))
 
 
-def test_nothing_that_is_no_number_holds():
+def test_verification_fails_if_any_array_has_a_nan():
     sk = am.Skeleton.dense([1, 2, 1], 2)
     r = am.project(sk, np.zeros(sk.num_transitions), am.Box(np.zeros(8), np.ones(8)))
     assert r.verify().holds()
@@ -295,7 +295,7 @@ def test_rows_that_miss_one_by_rounding_add_up_over_the_layers():
         assert am.project(sk, np.zeros(sk.num_transitions), rows).verify().holds()
 
 
-def test_a_loose_tolerance_is_no_reason_to_refuse():
+def test_a_loose_tolerance_does_not_cause_refusals():
     sk = am.Skeleton.dense([1, 2, 1], 1)
     weights = np.random.default_rng(0).uniform(-300, 300, (200, 4))
     for w in weights:
@@ -356,7 +356,7 @@ def test_verify_refuses_logarithms_that_are_wrong_where_q_is_small_or_forbidden(
 @pytest.mark.xdist_group("threads")  # two at once wait for each other: minutes instead of seconds
 @pytest.mark.parametrize("kind", ["l1", "point", "box"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_problem_has_the_same_bits_wherever_its_arrays_lie(kind, threads):
+def test_memory_addresses_do_not_change_a_bit(kind, threads):
     case = problem(kind, "wide", 77)
     rng, litter, found = np.random.default_rng(0), [], set()
     for _ in range(400):

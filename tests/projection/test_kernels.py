@@ -120,7 +120,7 @@ def test_they_are_right_to_two_units_in_each_build(march: str, tmp_path: Path) -
     check_logarithm(module)
 
 
-def test_a_number_does_not_depend_on_its_place_in_a_loop() -> None:
+def test_a_result_does_not_depend_on_its_position_in_a_loop() -> None:
     points = np.random.default_rng(0).uniform(-50.0, 50.0, 1003)
     for function, values in ((exact.exponentials, points), (exact.logarithms, np.abs(points))):
         whole, single = values.copy(), values.copy()
@@ -141,7 +141,7 @@ def test_sorting_in_place() -> None:
 
 @pytest.mark.parametrize("kind", hp.KINDS)
 @pytest.mark.parametrize("weights", ["smooth", "far", "huge"])
-def test_threads_and_places_in_memory_change_no_bit(kind: str, weights: str) -> None:
+def test_threads_and_memory_addresses_change_no_bit(kind: str, weights: str) -> None:
     sk = am.MDP.random([1, 20, 30, 20, 1], 3, seed=0, branching=7).skeleton
     problems = hp.draw(sk, kind, weights, 6, np.random.default_rng(3))
     projectors, litter = [], []
@@ -178,7 +178,7 @@ def project_in_a_fork(results: "multiprocessing.Queue[str]", threads: int) -> No
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # that is the point
-def test_a_forked_process_refuses_threads_and_goes_on_without() -> None:
+def test_a_forked_process_refuses_threads_and_works_without_them() -> None:
     sk = am.Skeleton.dense([1, 3, 3, 1], 2)
     am.Projector(sk, threads=2).project(np.zeros(sk.num_transitions), free_rows(sk))
     assert threads_module._started

@@ -90,7 +90,7 @@ def outcome(folder: Path, kinds: tuple[str, ...], edits: Iterable[Edit]) -> dict
     return counts
 
 
-def test_as_many_errors_are_planted_as_documented():
+def test_the_number_of_planted_errors_is_the_documented_one():
     text = (ROOT / "docs" / "reliability.md").read_text()
     assert f"plants {len(MUTATIONS)} errors" in text
     solved = {name: inspect.signature(values).parameters[name].default for name in ("batches", "size")}

@@ -160,7 +160,7 @@ def test_every_projection_is_certified(kind: str, shape: str, seed: int) -> None
     assert_certified(case, am.project(case.skeleton, case.log_weights, case.rows))
 
 
-def test_the_smallest_example_of_the_errata_and_what_the_printed_dual_makes_of_it() -> None:
+def test_the_smallest_example_of_the_errata_and_the_answer_of_the_printed_dual() -> None:
     sk = am.Skeleton.dense([1, 3, 1], 1)
     center, radius = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.full(4, 0.5)
     log_weights = np.log(np.full(6, 1 / 3))
@@ -216,7 +216,7 @@ def test_weights_spread_over_ten_thousand_powers_of_e_inside_one_row() -> None:
         assert abs(dual(spread, r) - value) <= 1e-9 * (1 + abs(value))
 
 
-def test_mass_that_has_all_but_vanished_still_flows() -> None:
+def test_tiny_masses_still_flow() -> None:
     """A state of mass exp(-5000) keeps the policy and the flow that its weights ask for, so that it can come back."""
     sk = am.Skeleton.dense([1, 2, 2, 1], actions=2)
     rng = np.random.default_rng(0)
@@ -280,7 +280,7 @@ def test_the_dual_of_one_path_is_zero_however_long() -> None:
 
 @pytest.mark.parametrize("steps", [3, 40])
 @pytest.mark.parametrize(("radius", "least_tight"), [(0.02, 0.4), (1.0, 0.0)], ids=["tight rows", "free rows"])
-def test_wide_layers_take_few_steps_however_many_there_are(steps: int, radius: float, least_tight: float) -> None:
+def test_wide_layers_take_few_steps(steps: int, radius: float, least_tight: float) -> None:
     mdp = am.MDP.random([1, *[30] * steps, 1], 3, seed=0, branching=4)
     sk = mdp.skeleton
     log_q = np.log(np.maximum(am.occupancy(mdp, np.full(sk.num_pairs, 1 / 3)), 1e-30))
@@ -342,7 +342,7 @@ def test_a_projection_takes_less_memory_than_twelve_arrays(
 
 @cases
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_an_earlier_projection_left_in_memory_does_not_matter(kind: str, shape: str) -> None:
+def test_earlier_projections_do_not_affect_later_ones(kind: str, shape: str) -> None:
     case = problem(kind, shape, 1)
     projector, n = am.Projector(case.skeleton), case.skeleton.num_states
     clean = projector.project(case.log_weights, case.rows)
@@ -379,7 +379,7 @@ def test_a_pair_without_visits_and_a_radius_of_two_are_no_constraint() -> None:
     assert_allclose(nothing.q, open_box.q, atol=1e-10)
 
 
-def test_same_input_same_bytes_and_a_projector_may_be_used_again() -> None:
+def test_the_same_input_gives_the_same_bytes_also_with_a_reused_projector() -> None:
     case, other = problem("l1", "dense", 5), problem("box", "dense", 5)
     projector = am.Projector(case.skeleton)
     first = projector.project(case.log_weights, case.rows)
@@ -414,7 +414,7 @@ def test_threads_change_the_time_and_not_a_bit_of_the_answer(kind: str, shape: s
                 assert getattr(r, name).tobytes() == getattr(expected, name).tobytes(), name
 
 
-def test_a_warm_start_ends_where_a_cold_one_does_and_sooner() -> None:
+def test_a_warm_start_ends_at_the_same_answer_in_fewer_steps() -> None:
     case = problem("l1", "dense", 7)
     cold = am.project(case.skeleton, case.log_weights, case.rows)
     warm = am.project(case.skeleton, case.log_weights, case.rows, warm_start=cold)
@@ -528,7 +528,7 @@ def test_empty_sets_are_both_bad_input_and_projection_errors() -> None:
     assert not issubclass(am.ProjectionError, ValueError)
 
 
-def test_not_reaching_the_tolerance_raises_or_is_said() -> None:
+def test_not_reaching_the_tolerance_raises_or_is_reported() -> None:
     case = problem("l1", "dense", 11)
     options = {"max_iterations": 1, "tolerance": 1e-12}
     with pytest.raises(
@@ -590,7 +590,7 @@ def test_a_radius_just_below_two_is_no_constraint() -> None:
     assert am.flow_residuals(sk, r.q).largest <= 1e-12
 
 
-def test_a_warm_start_that_leads_nowhere_is_left_aside() -> None:
+def test_a_bad_warm_start_is_ignored() -> None:
     case = problem("l1", "dense", 7)
     r = am.project(case.skeleton, case.log_weights, case.rows)
     for beta in (np.full_like(r.beta, 1e300), 1e7 * np.random.default_rng(0).normal(size=len(r.beta))):

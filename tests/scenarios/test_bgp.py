@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_file_is_named_by_its_line(tmp_path: Path, text: st
     assert said in str(caught.value)
 
 
-def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) -> None:
+def test_the_older_format_is_recognised_and_read_correctly(tmp_path: Path) -> None:
     """-1 is "customer of", 1 "provider of", 2 siblings, with tabs."""
     file, codes = tmp_path / "relations", {-1: 1, 0: 0}
     rows = [line.split("|") for line in SERIAL_1.splitlines() if line and not line.startswith("#")]
@@ -135,7 +135,7 @@ def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) 
             np.array_equal(getattr(graph, x), getattr(wanted, x)) for x in ("numbers", "tail", "head", "relation")
         )
     file.write_text(older + "11\t2\t2\n")
-    with pytest.warns(am.AdvMDPWarning, match="dropped 1 links between siblings"):
+    with pytest.warns(am.AdvMDPWarning, match="dropped 1 link between siblings"):
         assert np.array_equal(read_as_graph(file).head, wanted.head)
     file.write_text("11\t2\t2\n")
     with (
@@ -145,7 +145,13 @@ def test_the_older_format_is_known_and_read_the_right_way_round(tmp_path: Path) 
         read_as_graph(file)
 
 
-def test_an_internet_that_is_upside_down_and_circles_of_providers_are_pointed_out(tmp_path: Path) -> None:
+def test_a_graph_prints_its_size_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "small.txt"
+    path.write_text("1|11|-1\n1|12|-1\n2|12|-1\n1|2|0\n")
+    assert repr(read_as_graph(path)) == f"AsGraph({path}: 4 ASes, 3 links to customers, 1 between peers)"
+
+
+def test_swapped_providers_and_cycles_of_providers_warn(tmp_path: Path) -> None:
     file, graph = tmp_path / "relations", generated_as_graph(200, 1)
     ends = list(zip(graph.numbers[graph.tail], graph.numbers[graph.head], graph.relation, strict=True))
     links = [(a, b, k) for a, b, k in ends if k == DOWN or (k == ACROSS and a < b)]
@@ -193,7 +199,7 @@ def test_generated_graphs_are_hierarchies_in_which_all_can_reach_all(ases: int) 
     assert not np.array_equal(graph.head, other.head)
 
 
-def test_networkx_is_asked_for_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networkx_is_needed_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(
         am.InputError, match=r"networkx is not installed; to install it: pip install 'advmdp\[routing\]'"
@@ -239,7 +245,7 @@ def test_the_choices_of_a_state_are_the_allowed_neighbours_that_can_still_delive
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_may_happen_to_a_choice_is_what_the_neighbour_may_do(seed: int) -> None:
+def test_the_outcomes_of_a_choice_are_those_of_the_neighbour(seed: int) -> None:
     found = small(seed)
     sk, net, P = found.mdp.skeleton, arrows(found.graph), found.mdp.transition
     goal = int(found.graph.numbers[found.destination])
@@ -524,7 +530,7 @@ def test_the_example_prints_its_table_and_draws_its_picture(tmp_path: Path) -> N
     assert "line 7: relation 'x'; expected -1 (provider|customer) or 0 (peers)" in done.stderr
 
 
-def test_spaces_within_a_line_do_not_matter_and_a_long_number_is_told(tmp_path: Path) -> None:
+def test_spaces_within_a_line_do_not_matter_and_long_numbers_are_named(tmp_path: Path) -> None:
     file = tmp_path / "rel.txt"
     file.write_text("1| 2 |-1\n2|3|-1\n")
     assert read_as_graph(file).numbers.tolist() == [1, 2, 3]

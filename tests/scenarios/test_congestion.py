@@ -75,7 +75,7 @@ def pigou(a: float, c: float, demand: float) -> CongestionGame:
 
 
 @pytest.mark.parametrize(("a", "c"), [(3.0, 10.0), (0.5, 20.0), (8.0, 6.0)])
-def test_two_parallel_links_have_the_equilibrium_and_the_optimum_of_paper_and_pencil(a: float, c: float) -> None:
+def test_two_parallel_links_have_the_equilibrium_and_the_optimum_computed_by_hand(a: float, c: float) -> None:
     demand = 15.0
     game = pigou(a, c, demand)
     narrow = [k for k in range(3) if game.topology.link(k) == "s -> m"]
@@ -179,7 +179,7 @@ def test_flow_is_conserved_at_every_node(game: CongestionGame) -> None:
     assert balance == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_whole_is_its_commodities_side_by_side(game: CongestionGame) -> None:
+def test_the_game_consists_of_its_commodities_side_by_side(game: CongestionGame) -> None:
     rng = np.random.default_rng(1)
     policies = []
     for one in game.commodities:
@@ -280,7 +280,7 @@ class Recording(Fixed):
         self.paths.append([path.transitions.tolist() for path in paths])
 
 
-def test_the_luck_of_a_packet_is_that_of_its_pair_alone() -> None:
+def test_the_random_numbers_of_a_pair_do_not_depend_on_other_pairs() -> None:
     graph = nx.DiGraph()
     for end in ("one", "two"):
         for way in ("left", "right"):
@@ -297,7 +297,7 @@ def test_the_luck_of_a_packet_is_that_of_its_pair_alone() -> None:
 
 
 @pytest.mark.parametrize("keeps", [0.0, 0.5, 1.0])
-def test_delay_routing_takes_shortest_ways_by_what_it_keeps(keeps: float) -> None:
+def test_delay_routing_takes_shortest_paths_by_its_estimates(keeps: float) -> None:
     game = congestion_game(diamond(), slack=3, deflection=0.0)
     router, rng = DelayRouting(game, keeps), np.random.default_rng(7)
     graph, links = game.topology.graph.copy(), game.topology.links
@@ -494,7 +494,7 @@ def test_the_page_is_small_and_holds_every_load(page: Path, course: Course) -> N
     assert [method["still"] for method in data["methods"]][-3:] == [True] * 3
 
 
-def test_a_long_game_is_cut_and_said_to_be(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_game_is_cut_and_the_page_says_so(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("advmdp.scenarios.congestion.report.MOST", 2 * 9 * 10 * 12)
     text = congestion_report(course)
     assert "Shown are the first 12 of 40 episodes." in text
@@ -643,7 +643,7 @@ def test_contrast_in_light_and_dark(browser: Any, page: Path, scheme: str) -> No
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_what_is_computed_without_the_limit_of_queues_is_not_called_certified_where_it_binds() -> None:
+def test_references_are_not_called_certified_if_queues_are_full() -> None:
     graph = nx.DiGraph()
     for a, b, capacity in (("s", "t", 10.0), ("s", "u", 1000.0), ("u", "t", 60.0)):
         graph.add_edge(a, b, length=0.0, capacity=capacity)

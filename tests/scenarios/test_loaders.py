@@ -232,7 +232,7 @@ def attempt_mutation(graph: nx.Graph, rng: np.random.Generator) -> nx.Graph:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100, b"\xff\xfe", b"PAR1PAR1"])
-def test_files_of_nothing_are_refused_by_every_loader(tmp_path: Path, content: bytes) -> None:
+def test_every_loader_refuses_empty_files(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "table.csv").write_bytes(content)
     (tmp_path / "table.parquet").write_bytes(content)
     for name, kind in FILES:

@@ -1,5 +1,7 @@
 """Delay functions, road networks in TNTP, changing demands, hop limits and adaptive steps, against oracles."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from advmdp.scenarios.congestion.routers import (
 )
 from advmdp.scenarios.congestion.tntp import Roads, read_tntp
 from advmdp.scenarios.network.topology import topology_from
+from tests.helpers import ROOT
 
 BRAESS_NET = """<NUMBER OF ZONES> 2
 <NUMBER OF NODES> 4
@@ -80,6 +83,19 @@ def test_braess_has_its_published_equilibrium_and_optimum(tmp_path: Path) -> Non
     assert game.delays.potential(found.flow) == pytest.approx(2 * 80 + 2 * (100 + 2) + 22, rel=1e-9)
     assert game.unit == "min"
     assert even.excluded == 0.0
+    assert repr(even).startswith("Assignment(delay 92, gap ")
+
+
+def test_the_example_compares_its_equilibrium_with_the_flows_of_the_file(tmp_path: Path) -> None:
+    """Braess's potential is 386 (see above), which his flows attain."""
+    files = [
+        text for pair in zip(("--net", "--trips", "--flow"), map(str, written(tmp_path)), strict=True) for text in pair
+    ]
+    command = [sys.executable, str(ROOT / "examples" / "congestion.py"), *files, "--episodes", "4"]
+    done = subprocess.run([*command, "--out", tmp_path / "page.html"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Equilibrium: potential 386.00, gap" in done.stdout
+    assert "The file's flows: potential 386.00; volumes differ by at most 0.00% of the largest." in done.stdout
 
 
 def test_learners_settle_in_braess_equilibrium_and_find_no_way_out_of_the_paradox(tmp_path: Path) -> None:
@@ -112,6 +128,17 @@ def test_a_trip_that_begins_in_a_zone_does_not_come_back_to_it(tmp_path: Path) -
     assert len(game.topology.links) == 6
     back = [k for k in range(6) if game.topology.link(k) == "3 -> 1"]
     assert not game.flow(am.occupancy(game.mdp, am.uniform_policy(game.mdp.skeleton)))[back].any()
+
+
+def test_a_road_that_leads_only_back_to_the_zone_of_the_source_is_not_taken(tmp_path: Path) -> None:
+    """Node 5 leads only to zone 1: no trip from 1 can pass there, however many roads it may take."""
+    net = BRAESS_NET.replace(";\n\t1\t4", ";\n\t3\t5\t1\t1\t0\t0\t0\t;\n\t5\t1\t1\t1\t0\t0\t0\t;\n\t1\t4")
+    for old, new in (("LINKS> 5", "LINKS> 7"), ("NODES> 4", "NODES> 5"), ("THRU NODE> 1", "THRU NODE> 3")):
+        net = net.replace(old, new)
+    game = read_tntp(*written(tmp_path, net)[:2]).game(slack=5)
+    flow = game.flow(assignment(game, "equilibrium", gap=1e-8).q)
+    used = {game.topology.link(k): round(float(flow[k]), 3) for k in range(7)}
+    assert used == {"1 -> 3": 4, "3 -> 5": 0, "5 -> 1": 0, "1 -> 4": 2, "3 -> 2": 2, "3 -> 4": 2, "4 -> 2": 4}
 
 
 def test_tolls_and_distances_count_with_their_weights(tmp_path: Path) -> None:
@@ -250,12 +277,12 @@ def test_a_function_is_the_kind_of_delay_that_it_spells_out() -> None:
         (lambda flow, capacity: flow * 0.0 - 1.0, "finite numbers, 0 or more"),
     ],
 )
-def test_functions_that_are_no_delays_are_refused(delays: Any, said: str) -> None:
+def test_invalid_delay_functions_are_refused(delays: Any, said: str) -> None:
     with pytest.raises(am.InputError, match=said):
         congestion_game(grid(3, 0), load=None, delays=delays)
 
 
-def test_delays_for_other_links_and_slopes_of_nothing_are_refused() -> None:
+def test_delays_for_other_links_and_stray_derivatives_are_refused() -> None:
     ones = np.ones(3)
     with pytest.raises(am.InputError, match="delays: 3 links"):
         congestion_game(grid(3, 0), load=None, delays=road_delays(ones, ones, ones, ones, ones, None))
@@ -289,7 +316,7 @@ def detour() -> nx.DiGraph:
     return graph
 
 
-def test_a_hop_limit_that_excludes_routes_of_the_equilibrium_is_pointed_out() -> None:
+def test_a_hop_limit_that_excludes_routes_of_the_equilibrium_warns() -> None:
     known: dict[str, Any] = {"load": None, "deflection": 0.0, "delays": "bpr"}
     tight = congestion_game(detour(), slack=3, **known)
     with pytest.warns(am.AdvMDPWarning, match="the hop limit excludes routes of the equilibrium: .* more slack"):
@@ -404,7 +431,7 @@ def test_matrices_come_from_a_file(tmp_path: Path) -> None:
         (np.full((1, 5, 5), np.nan), "demands"),
     ],
 )
-def test_demands_that_are_none_are_refused(demands: Any, said: str) -> None:
+def test_invalid_demands_are_refused(demands: Any, said: str) -> None:
     with pytest.raises(am.InputError, match=said):
         congestion_game(two_ways(), load=None, demands=demands)
 

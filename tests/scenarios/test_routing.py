@@ -77,7 +77,7 @@ def test_demands_are_where_sndlib_has_them() -> None:
     assert demand == graph.graph["demands"][numbers["Dortmund"]][numbers["Muenchen"]] > 0
 
 
-def test_names_that_repeat_or_lack_get_numbers() -> None:
+def test_repeated_and_missing_names_get_numbers() -> None:
     africa = topology_from("backbone/africa")
     unnamed = [node for node, data in raw("backbone/africa").nodes(data=True) if not data.get("name")]
     assert str(unnamed[0]) in africa.nodes
@@ -369,7 +369,7 @@ def test_the_flow_counts_links_and_loses_nothing() -> None:
 # Objectives and units.
 
 
-def test_what_is_left_open_has_sensible_values() -> None:
+def test_omitted_parameters_have_sensible_values() -> None:
     scenario = make_scenario("routing")
     lengths = dict(nx.all_pairs_shortest_path_length(scenario.topology.graph))
     apart = lengths[scenario.source][scenario.destination]
@@ -469,7 +469,7 @@ def test_rivals_that_alternate_are_on_one_half_of_the_links_and_then_on_the_othe
     assert np.array_equal(calm[:, :, 2], pressed[:, :, 2])
 
 
-def test_rivals_that_answer_come_to_where_we_were() -> None:
+def test_rivals_that_answer_use_our_last_links() -> None:
     scenario = make_scenario("routing", **WORLDS[0], rivals="answer", strength=0.5, objective="delay")
     calm = make_scenario("routing", **WORLDS[0], objective="delay")
     sk, losses = scenario.mdp.skeleton, scenario.losses_from(3)
@@ -527,7 +527,7 @@ def test_rivals_that_answer_come_to_where_we_were() -> None:
         ({"bursts": 1.5}, "bursts: 1.5"),
         ({"rivals": "nobody"}, "rivals: 'nobody'; expected 'alternate', 'answer' or none"),
         ({"rivals": "answer", "strength": 2}, "strength: 2"),
-        ({"scale": 2.0}, "scale: 2.0; expected no scale, or also a file"),
+        ({"scale": 2.0}, "scale: 2.0; expected a file too, or no scale"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], said: str) -> None:
@@ -549,7 +549,7 @@ def test_destinations_that_cannot_be_reached_are_named() -> None:
         make_scenario("routing", topology=graph_of([("a", "lost")]))
 
 
-def test_in_a_graph_of_several_parts_open_ends_are_the_farthest_with_a_way_between() -> None:
+def test_in_a_disconnected_graph_the_default_ends_are_the_farthest_connected_pair() -> None:
     graph = graph_of([("a", "b"), ("c", "d"), ("d", "e")])
     found = make_scenario("routing", topology=graph)
     assert (found.source, found.destination) == ("c", "e")
@@ -671,7 +671,7 @@ def test_faults_in_a_parquet_file_are_named_by_row(tmp_path: Path, change: dict[
     assert str(caught.value).startswith(f"{file}{said}")
 
 
-def test_files_that_are_none_and_scales_that_fit_nothing_are_named(tmp_path: Path) -> None:
+def test_invalid_files_and_scales_are_named(tmp_path: Path) -> None:
     for name in ("none.csv", "none.parquet"):
         with pytest.raises(am.InputError, match=name):
             triangle(file=tmp_path / name)

@@ -89,7 +89,7 @@ def test_rows_of_one_kind_are_alike(name: str, parameters: dict[str, Any]) -> No
     assert scenario.learner(guarantee=True, horizon=10).kinds is None
 
 
-def test_what_is_possible_is_said() -> None:
+def test_errors_list_what_is_possible() -> None:
     with pytest.raises(am.InputError, match=r"scenario: 'boat'; expected one of battery, inventory, routing"):
         make_scenario("boat")
     with pytest.raises(am.InputError, match=r"scenario battery: parameter 'zone'; expected one of hours, .*zones"):
@@ -521,7 +521,7 @@ def test_faults_in_a_file_of_unit_costs_are_named(tmp_path: Path, text: str, sai
     assert said in str(caught.value)
 
 
-def test_costs_of_nothing_are_refused(tmp_path: Path) -> None:
+def test_costs_that_are_all_zero_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "costs.csv", "order,hold,waste,short\n0,0,0,0\n")
     with pytest.raises(am.InputError, match="costs: at most .* for every transition"):
         make_scenario("inventory", file=file)
@@ -530,7 +530,7 @@ def test_costs_of_nothing_are_refused(tmp_path: Path) -> None:
 # Learners side by side
 
 
-def test_a_comparison_is_of_regret_in_money_and_of_another_criterion_as_it_is() -> None:
+def test_comparisons_are_in_money_except_for_other_criteria() -> None:
     stock, risk = make_scenario("inventory"), am.Risk(alpha=0.0, c=2.0)
 
     def players(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
@@ -561,13 +561,13 @@ def test_a_comparison_is_of_regret_in_money_and_of_another_criterion_as_it_is() 
         assert found.last["ReplayLast", "a shop"].total_loss == games[-1].total_loss
 
 
-def test_mean_and_standard_error_are_shown_and_no_error_of_one() -> None:
+def test_mean_and_standard_error_are_shown_but_no_error_for_one_seed() -> None:
     assert shown([1.0, 2.0, 4.0]) == "2.333 ± 0.882"  # sqrt(7/3) / sqrt(3)
     assert shown([1234.5]) == "1,234.500"
     assert shown([-1e-9], digits=1) == "0.0"
 
 
-def test_where_losses_answer_each_learner_has_its_own_best_policy() -> None:
+def test_if_losses_react_each_learner_has_its_own_best_policy() -> None:
     routing = make_scenario("routing", topology="topozoo/Abilene", rivals="answer", objective="delay")
 
     def players(scenario: Scenario, criterion: am.Criterion, episodes: int) -> dict[str, am.Learner]:
@@ -623,7 +623,7 @@ def test_a_schedule_needs_a_price_for_each_hour(prices: Any) -> None:
         best_schedule(prices)
 
 
-def test_missing_prices_are_filled_from_the_day_before_if_that_is_wanted(tmp_path: Path) -> None:
+def test_missing_prices_are_filled_from_the_day_before_on_request(tmp_path: Path) -> None:
     file = tmp_path / "prices.csv"
     file.write_text("day,hour,price\nmo,0,\nmo,1,5\ntu,0,2\ntu,1,n/a\nwe,0,4\n")
     with pytest.raises(am.InputError, match="line 2, column price: nothing"):

@@ -54,7 +54,7 @@ def test_all_guarantees_hold_in_short_games() -> None:
     assert ["taken as 1" in row.basis for row in found] == [title == "UOBREPS" for title in NAMED]
 
 
-def test_games_are_no_longer_than_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_are_at_most_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_learners, "LONGEST", 4000)
     monkeypatch.setattr(verify_learners, "contenders", lambda: [NAMED["MDPE"]])
     (row,) = guarantees(10**6, seed=0)
@@ -83,7 +83,9 @@ def test_the_measured_regret_is_the_largest_mean_and_the_exponents_are_those_of_
 
 
 @pytest.mark.parametrize(("title", "reacting"), [("MDPE", True), ("OSSP", False), ("UCRL2, full", False)])
-def test_losses_are_such_as_the_guarantee_is_about(monkeypatch: pytest.MonkeyPatch, title: str, reacting: bool) -> None:
+def test_losses_satisfy_the_assumptions_of_the_guarantee(
+    monkeypatch: pytest.MonkeyPatch, title: str, reacting: bool
+) -> None:
     met = set()
 
     def noted(mdp: am.MDP, losses: am.losses.Losses, learner: am.Learner, T: int, seed: int) -> am.Game:

@@ -106,7 +106,7 @@ def test_too_few_episodes_are_refused() -> None:
         verify.run(verify.Console(), episodes=10)
 
 
-def test_each_bound_is_held_against_its_own_regret() -> None:
+def test_each_bound_is_compared_with_its_own_regret() -> None:
     T = 1000
     games = [verify.Account(T, 30.0, 10.0, 20.0, 0.0), verify.Account(T, 25.0, 20.0, 5.0, 0.0)]
     risk = am.Risk(0.25, 2.0)
@@ -180,7 +180,7 @@ def test_the_learners_own_sets_are_the_ones_that_are_checked() -> None:
 
 
 @pytest.mark.parametrize(("k", "runs"), [(0, 10), (7, 10), (950, 1000)])
-def test_a_share_fails_only_when_it_is_surely_too_low(k: int, runs: int) -> None:
+def test_a_share_fails_only_if_it_is_significantly_too_low(k: int, runs: int) -> None:
     held = np.arange(runs) < k
     limit = stats.binomtest(k, runs).proportion_ci(0.998, "exact").high
     assert verify_rows.share_limit(held) == pytest.approx(limit, rel=1e-9)
@@ -333,7 +333,7 @@ def test_a_printed_set_that_held_the_truth_would_fail_its_row(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("online", "linear", "holds"), [(1.0, 2.0, True), (3.0, 2.0, False), (1.0, 1e9, False)])
-def test_both_inequalities_of_theorem_5_3_are_held(
+def test_both_inequalities_of_theorem_5_3_hold(
     monkeypatch: pytest.MonkeyPatch, online: float, linear: float, holds: bool
 ) -> None:
     monkeypatch.setattr(verify, "linearised", lambda *_: (online, linear))

@@ -113,7 +113,7 @@ class Hasty(am.FollowLeader):
         (Hasty, "compiled blocks equal single episodes"),
     ],
 )
-def test_what_is_no_learner_is_caught(make, statement: str) -> None:
+def test_invalid_learners_are_caught(make, statement: str) -> None:
     with pytest.raises(am.ModelError) as caught:
         am.testing.check_learner(make)
     assert caught.value.rule == statement

@@ -159,12 +159,10 @@ def recent_counts(
 ) -> Recent | None:
     """The recent counts that these parameters of a learner ask for; none if they ask for nothing."""
     if not is_number(drift) or not 0.0 <= drift <= 2.0:
-        raise InputError(
-            "drift", f"{drift!r}", "a number from 0 to 2, by which a row changes in an episode at the most"
-        )
+        raise InputError("drift", f"{drift!r}", "a number from 0 to 2, the most that a row changes per episode")
     if window is None and discount is None:
         if drift > 0.0:
-            raise InputError("drift", f"{drift:g} without a window or a discount", "one of these too")
+            raise InputError("drift", f"{drift:g}, without a window or a discount", "one of them as well")
         return None
     if window is not None and discount is not None:
         raise InputError("window", "both a window and a discount", "one of them")

@@ -206,7 +206,7 @@ class LogError(InputError):
 
 
 class ConflictError(InputError):
-    """An event was told before, and otherwise.
+    """An event that contradicts an earlier one.
 
     Examples
     --------

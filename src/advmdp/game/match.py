@@ -208,7 +208,7 @@ class Match:
         """The learner's own entries, whose names must not clash with other columns."""
         marked = {str(name): float(value) for name, value in self.learner.marked().items()}
         if taken := sorted(marked.keys() & (KNOWN | set(CURVE))):
-            raise InputError(f"marked() of {type(self.learner).__name__}", taken[0], "a name that is not a column yet")
+            raise InputError(f"marked() of {type(self.learner).__name__}", taken[0], "a name not used by the curve")
         return marked
 
     def game(

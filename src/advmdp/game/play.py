@@ -127,7 +127,7 @@ def play(
     if late is not None and late.last is not None and late.last < count:
         raise InputError("delay", f"{late.last} delays", f"one for each of {count} episodes")
     if losses.episodes is not None and count > losses.episodes:
-        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, all that the losses have")
+        raise InputError("episodes", f"{count}", f"at most {losses.episodes}, the length of the losses")
     several = _switches(match, count, switches)
     with closing(match):
         if match.path is not None and match.path.exists():

@@ -385,7 +385,7 @@ class AdversarialEnv(gymnasium.Env):  # type: ignore[misc]
         """Prepare the episode when its first action arrives: random numbers, loss and the agent's policy."""
         sk, t, losses = self.skeleton, self._episode, self.losses
         if losses.episodes is not None and t >= losses.episodes:
-            raise InputError("episodes", f"number {t + 1}", f"at most {losses.episodes}, all that the losses have")
+            raise InputError("episodes", f"number {t + 1}", f"at most {losses.episodes}, the length of the losses")
         self._drawn = uniforms(self._key, t, 1, 2 * sk.num_steps)[0]
         loss: FloatArray = checked_losses(sk, losses.at(t, self._policies)[None], t)[0].reshape(-1)
         if self.policy is not None:

@@ -151,7 +151,7 @@ def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str
     for one in sorted(beside, key=lambda shadow: shadow.estimate.cost):
         cost, low, high, _ = one.estimate
         judged = "below" if high < mean else "above" if low > mean else ""
-        sure = f" All of that is {judged} what the agent paid." if judged else ""
+        sure = f" The whole interval is {judged} what the agent paid." if judged else ""
         said.append(f"'{one.name}' would have paid {number(cost)}, between {number(low)} and {number(high)}.{sure}")
     return said
 

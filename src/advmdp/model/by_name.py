@@ -42,7 +42,7 @@ def policy_from_names(sk: Skeleton, policy: Mapping[Any, Any]) -> FloatArray:
             vector[p] = share
     if not said[:-1].all():
         x = int(np.argmin(said[:-1]))
-        raise InputError(f"policy at {sk.where_state(x)}", "nothing", "{action: probability}, since it has a choice")
+        raise InputError(f"policy at {sk.where_state(x)}", "missing", "{action: probability}; it has several actions")
     return vector
 
 
@@ -125,7 +125,7 @@ def loss_vector(sk: Skeleton, loss: ByName) -> FloatArray:
         return floats(loss, "loss")
     vector = loss_from_names(sk, loss)
     if np.isnan(vector).any():
-        raise InputError(f"loss at {sk.where_transition(int(np.argmax(np.isnan(vector))))}", "nothing", "a number")
+        raise InputError(f"loss at {sk.where_transition(int(np.argmax(np.isnan(vector))))}", "missing", "a number")
     return vector
 
 

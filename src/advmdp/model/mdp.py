@@ -123,7 +123,7 @@ def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence
     """The path from the start through these states; it may stop before the end."""
     if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
         raise InputError(
-            "trajectory", f"states {states!r}, actions {actions!r}", "a list of states, one more than actions"
+            "trajectory", f"states {states!r}, actions {actions!r}", "lists of states and actions, with one state more"
         )
     numbers = [sk.state(state) for state in states]
     if numbers[0] != 0:

@@ -58,7 +58,7 @@ def _read(steps: Iterable[Any], fields: tuple[str, ...]) -> Following:
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InputError(f"row {row} of the steps", f"no such row ({error})", expected) from None
+        raise InputError(f"row {row} of the steps", f"unusable ({error})", expected) from None
     if not following:
         raise InputError("steps", "none", f"at least one row {expected}")
     return following
@@ -82,9 +82,12 @@ def _first(following: Following, initial: Mapping[Hashable, float] | None) -> li
         return [state for state, weight in initial.items() if weight != 0.0]
     reached = {x for actions in following.values() for outcomes in actions.values() for x in outcomes}
     first = [state for state in following if state not in reached]
-    if len(first) != 1:
+    if not first:
+        expected = "a start that no step leads to; to unroll loops, see advmdp.time_expand"
+        raise ModelError("one start, one end", "steps", "no start: every state has a step that leads to it", expected)
+    if len(first) > 1:
         given = f"{len(first)} states that no step leads to ({', '.join(map(repr, first[:5]))})"
-        expected = "one; with several, give their distribution as initial; with loops, see advmdp.time_expand"
+        expected = "one; for several, give their distribution as initial"
         raise ModelError("one start, one end", "steps", given, expected)
     return first
 
@@ -98,13 +101,14 @@ def _layers(following: Following, first: list[Hashable]) -> list[list[Hashable]]
         for state in layers[-1]:
             if state not in following:
                 given = f"state {state!r} has no step, but others of its layer do"
-                raise ModelError("no dead ends", f"layer {len(layers) - 1}", given, "paths of equal length")
+                expected = "paths of equal length; let short ones wait in a state with one action"
+                raise ModelError("no dead ends", f"layer {len(layers) - 1}", given, expected)
             found |= {x: None for outcomes in following[state].values() for x in outcomes}
         for state in found:
             if layer_of.setdefault(state, len(layers)) != len(layers):
                 given = f"state {state!r} is reached after {layer_of[state]} and after {len(layers)} steps"
                 raise ModelError(
-                    "successors in the next layer", "steps", given, "one distance (see advmdp.time_expand)"
+                    "successors in the next layer", "steps", given, "one number; name a state for each step"
                 )
         layers.append(list(found))
     if lost := [state for state in following if state not in layer_of]:

@@ -124,7 +124,7 @@ def policy_interval(sk: Skeleton, policy: ByName, loss: ByName, row_set: RowSet)
     Raises
     ------
     InputError
-        If the loss is not finite, or the policy is none.
+        If the loss is not finite, or the policy is not a distribution.
 
     Examples
     --------

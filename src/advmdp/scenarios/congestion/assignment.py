@@ -67,7 +67,7 @@ class AssignmentError(AdvMDPError):
     """
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Assignment:
     """A routing of all commodities, and its precision.
 
@@ -103,6 +103,9 @@ class Assignment:
     gap: float
     iterations: int
     excluded: float
+
+    def __repr__(self) -> str:
+        return f"Assignment(delay {self.delay:.4g}, gap {self.gap:.1e}, {self.iterations:,} iterations)"
 
 
 def assignment(

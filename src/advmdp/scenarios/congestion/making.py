@@ -167,7 +167,8 @@ def _part(
 
     source, destination = net.nodes[i], net.nodes[j]
     shut = [net.nodes[k] for k in closed - {i, j}]
-    back = nx.restricted_view(net.graph, shut, []).reverse(copy=False)
+    returns = list(net.graph.in_edges(source)) if i in closed else []  # a source that is a zone is not passed through
+    back = nx.restricted_view(net.graph, shut, returns).reverse(copy=False)
     hops = nx.single_source_shortest_path_length(back, destination)
     if source not in hops:
         given = f"a demand from {source} to {destination}, but no path"

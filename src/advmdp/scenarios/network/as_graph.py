@@ -44,6 +44,7 @@ from advmdp.core.errors import InputError, warn_caller
 from advmdp.core.files import path_of
 from advmdp.core.optional import optional
 from advmdp.core.streams import generator
+from advmdp.core.wording import plural
 from advmdp.model.tables import running
 from advmdp.scenarios.base import at_most
 
@@ -58,7 +59,7 @@ MOST = 10_000_000
 """A hundred times as many as the Internet has."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AsGraph:
     """ASes sorted by number, and each link in both directions, sorted by (tail, head)."""
 
@@ -79,6 +80,11 @@ class AsGraph:
         relation = np.repeat(np.array([UP, DOWN, ACROSS, ACROSS], np.int8), [len(end) for end in ends[0]])
         order = np.lexsort((head, tail))
         return cls(name, frozen(numbers), frozen(tail[order]), frozen(head[order]), frozen(relation[order]))
+
+    def __repr__(self) -> str:
+        sold, even = (int((self.relation == one).sum()) for one in (DOWN, ACROSS))
+        links = f"{sold:,} links to customers, {even // 2:,} between peers"
+        return f"AsGraph({self.name}: {len(self.numbers):,} ASes, {links})"
 
     def place(self, name: str, number: int) -> int:
         """The index of an AS number."""
@@ -145,7 +151,7 @@ def read_as_graph(path: str | PathLike[str]) -> AsGraph:
     a, b, kind, line = _relations(name)
     siblings = kind == SIBLINGS
     if siblings.any():
-        warn_caller(f"{name}: dropped {int(siblings.sum()):,} links between siblings")
+        warn_caller(f"{name}: dropped {plural(int(siblings.sum()), 'link')} between siblings")
         a, b, kind, line = a[~siblings], b[~siblings], kind[~siblings], line[~siblings]
         if not len(a):
             raise InputError(name, "links between siblings only", "providers and customers, or peers")

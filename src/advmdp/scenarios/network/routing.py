@@ -245,7 +245,7 @@ def scenario(
         raise InputError("penalty", f"{penalty!r}", "a number, 1 or more: one link can cost 1")
     given = None if file is None else costs_from_file(file, net.topology, np.unique(link[link >= 0]), scale)
     if given is None and scale is not None:
-        raise InputError("scale", f"{scale!r}", "no scale, or also a file")
+        raise InputError("scale", f"{scale!r}", "a file too, or no scale")
     kinds = COSTS if given is None else given.kinds
     mix = _mix(kinds, objective, weights)
     several = len(kinds) if mix is None else None
