@@ -21,7 +21,7 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.learners.episode import make_block
 from advmdp.learners.kernels.episode import Block
 from advmdp.learners.mirror_descent import uniform_logarithms
-from advmdp.learners.self_tuning import CUMULATIVE, DESCENT, DISCOUNTED, Expert
+from advmdp.learners.pool import CUMULATIVE, DESCENT, DISCOUNTED, Expert
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
 from advmdp.projection.kernels.solver import solve_from
 from advmdp.projection.projector import ITERATIONS, TOLERANCE

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 import advmdp as am
 from advmdp.learners.kernels.mixture import Mixture
-from advmdp.learners.self_tuning import FIRST, SelfTuning
+from advmdp.learners.pool import FIRST
+from advmdp.learners.self_tuning import SelfTuning
 
 MDP = am.MDP.random([1, 3, 4, 1], 3, seed=4)
 SK = MDP.skeleton

@@ -17,7 +17,8 @@ from advmdp.criteria import Criterion, Risk, TotalLoss
 from advmdp.game.play import play
 from advmdp.game.result import Game
 from advmdp.learners import bounds
-from advmdp.learners.self_tuning import FIRST, SelfTuning
+from advmdp.learners.pool import FIRST
+from advmdp.learners.self_tuning import SelfTuning
 from advmdp.learners.uc_o_reps import UCOREPS
 from advmdp.losses import Adaptive, Losses, Stochastic
 from advmdp.model.mdp import MDP

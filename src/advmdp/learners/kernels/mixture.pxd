@@ -8,7 +8,7 @@ from advmdp.model.kernels.world cimport World
 from advmdp.projection.kernels.memory cimport Bounds, Layout
 from advmdp.projection.kernels.types cimport Work
 
-cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers it
+cdef enum:  # what an expert responds to, as advmdp.learners.pool numbers it
     DESCENT = 0
     CUMULATIVE = 1
     DISCOUNTED = 2

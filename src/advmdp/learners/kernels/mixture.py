@@ -36,7 +36,7 @@ FAINTEST = cython.declare(cython.double, 1e-290)  # states with less mass take t
 
 
 class Mixture(Rule):
-    """The rule of SelfTuning. ``pool`` holds the arrays (see :mod:`advmdp.learners.self_tuning`).
+    """The rule of SelfTuning. ``pool`` holds the arrays (see :mod:`advmdp.learners.pool`).
 
     ``table`` has a row (kind, period, first) for each expert, where ``first`` is the first row of the period in
     ``pool.means`` and ``pool.ago``, or the row of a rule in ``pool.rules``. ``paces`` are the steps without units.
