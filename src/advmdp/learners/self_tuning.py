@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 from advmdp.confidence import L1Ball, RowSet, inside, kinds_for, pointwise_set, recent_counts
 from advmdp.core.arrays import FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
+from advmdp.core.threads import check_threads, left_behind, threads_to_use
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.base import WEIGHT
@@ -71,6 +72,8 @@ from advmdp.projection.projector import ITERATIONS, MOST_THREADS, TOLERANCE
 VALID = "chernoff"
 """The confidence set of the guarantee."""
 LONGEST_PERIOD = 10_000
+LARGE = 400_000
+"""The number of transitions from which on threads are used by default."""
 
 
 class SelfTuning(ProjectedLearner[Pool]):
@@ -104,7 +107,8 @@ class SelfTuning(ProjectedLearner[Pool]):
     window, discount, drift
         For dynamics that change, as in :class:`UCOREPS`.
     threads
-        The number of threads that project experts in parallel. The result does not depend on it.
+        The number of threads that project experts in parallel. The result does not depend on it. By default one, and
+        in worlds of 400,000 transitions or more one for each core, or as many as ``OMP_NUM_THREADS`` says.
 
     Examples
     --------
@@ -138,7 +142,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         window: int | None = None,
         discount: float | None = None,
         drift: float = 0.0,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         super().__init__(skeleton, criterion)
         self.horizon = None if horizon is None else horizon_of(horizon)
@@ -152,11 +156,12 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }
-        self._threads = whole("threads", threads, 1, MOST_THREADS)
+        self._threads = None if threads is None else whole("threads", threads, 1, MOST_THREADS)
         self._experts = chosen_experts(all_experts(self.skeleton, self.periods, self.rules), experts)
+        self._crew = self._threads or threads_for(self.skeleton, len(self._experts))
         self._epochs, self._open = Epochs(self.skeleton), OpenEpisodes()
         self._memory = make_pool(
-            self.skeleton, self._experts, self.periods, self.rules, self._epochs.counts, self._threads
+            self.skeleton, self._experts, self.periods, self.rules, self._epochs.counts, self._crew
         )
         self._begin()
 
@@ -298,7 +303,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         """Make the rule, start the first epoch, and compute the measures for the first episode."""
         sk, pool = self.skeleton, self._memory
         layout = Layout(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, 1)
-        workspaces = [Workspace(layout) for _ in range(self._threads)]
+        workspaces = [Workspace(layout) for _ in range(self._crew)]
         table = np.array([[expert.kind, expert.period, expert.first] for expert in self._experts], np.int64)
         paces, log_start = np.array([expert.pace for expert in self._experts]), frozen(uniform_logarithms(sk))
         F = self.criterion.lipschitz(sk)
@@ -344,9 +349,21 @@ class SelfTuning(ProjectedLearner[Pool]):
     def _project_again(self) -> tuple[int, float]:
         return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
+    def _check_threads(self) -> None:
+        """If nobody said how many threads, go on with one where a fork left the others behind."""
+        if self._threads is None and left_behind():
+            self._rule.use_one_thread()
+        elif self._crew > 1:
+            check_threads()
+
     def _check(self, status: int) -> None:
         if status:
             raise failed_projection(status, self.episode)
+
+
+def threads_for(sk: Skeleton, experts: int) -> int:
+    """How many threads to use if nobody said: one, except in a large world."""
+    return min(threads_to_use(), experts, MOST_THREADS) if sk.num_transitions >= LARGE else 1
 
 
 def _flag(name: str, value: bool) -> bool:
