@@ -8,6 +8,7 @@ import polars as pl
 from advmdp.core.html import card, curve
 from advmdp.criteria import Criterion
 from advmdp.learners.base import Learner
+from advmdp.learners.self_tuning import SelfTuning
 from advmdp.losses import Losses
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import Comparator
@@ -191,5 +192,9 @@ class Game(Outcome):
             "criterion": repr(self.criterion),
             "losses": repr(self.losses),
         }
+        if (gap := float(self.curve["projection_gap"][-1])) > 0.0:
+            rows["projections"] = f"a gap of at most {gap:.1e}"
+        if isinstance(self.learner, SelfTuning):
+            rows["mixing"] = f"cost at most {self.learner.mixing_cost:,.2f} more than any expert (believed losses)"
         picture = curve(self.curve["episode"], self.curve["regret"], "regret over the episodes")
         return card(f"{type(self.learner).__name__}, {self.episodes:,} episodes", rows, picture)
