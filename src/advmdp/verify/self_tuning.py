@@ -66,7 +66,7 @@ def self_tuning(seed: int) -> Iterator[Row]:
         ]
         outside, what = max(walk.outside for walk in walks), f"how far q_t is outside the set of its epoch, {sets}"
         yield nearly_zero(STATEMENT, what, outside, f"{len(walks)} games", "rounding")
-        text = f"regret of the expert UC-O-REPS to the best v in the set of an epoch, Lemma 5, {sets}"
+        text = f"regret of the expert UC-O-REPS to a nearly best v in the set of an epoch, Lemma 5, {sets}"
         yield _most(text, [epoch for walk in walks for epoch in walk.epochs], "epochs")
     yield _most("R^ON of the expert UC-O-REPS, Theorem 5.3", [_first(game) for game in games])
     different = sum(_bytes_apart(mdp, losses, seed) for losses in _all(mdp, seed))
