@@ -83,3 +83,16 @@ def test_games_and_projections_have_cards() -> None:
     assert said.index("paid") < said.index("regret")
     found = am.project(mdp.skeleton, np.zeros(12), am.Point(mdp.transition))
     assert "convergedyes" in "".join(parsed(found._repr_html_()).itertext())
+
+
+def test_the_certificates_of_a_game_are_in_its_card() -> None:
+    mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    losses = am.losses.Stochastic(mdp.skeleton)
+    cards = {}
+    for kind in (am.SelfTuning, am.UCOREPS, am.Uniform):
+        game = am.play(mdp, losses, kind(mdp.skeleton), 30)
+        cards[kind] = "".join(parsed(game._repr_html_()).itertext())
+        if isinstance(game.learner, am.SelfTuning):
+            assert f"mixingcost at most {game.learner.mixing_cost:.2f} more than any expert" in cards[kind]
+    assert ["a gap of at most" in card for card in cards.values()] == [True, True, False]
+    assert ["mixing" in card for card in cards.values()] == [True, False, False]

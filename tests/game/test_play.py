@@ -471,6 +471,7 @@ def test_a_forked_process_plays_the_same_game() -> None:
 THREADED = """
 import os
 import advmdp as am
+from advmdp.learners import self_tuning
 
 mdp = am.MDP.random([1, 2, 2, 1], 2, seed=0)
 losses = am.losses.Switching(mdp.skeleton, period=3)
@@ -478,10 +479,15 @@ losses = am.losses.Switching(mdp.skeleton, period=3)
 def played(threads):
     return am.play(mdp, losses, am.LEARNER(mdp.skeleton, 30, threads=threads), 30).regret
 
+self_tuning.LARGE = 1
+unasked = am.SelfTuning(mdp.skeleton, 30)  # has as many threads as there are cores
+expected = am.play(mdp, losses, am.SelfTuning(mdp.skeleton, 30), 30).regret
+
 before, made = played(2), am.LEARNER(mdp.skeleton, 30, threads=2)
 child = os.fork()
 if child == 0:
-    good = played(1) == before
+    good = played(1) == before and am.play(mdp, losses, unasked, 30).regret == expected
+    good = good and am.play(mdp, losses, am.SelfTuning(mdp.skeleton, 30), 30).regret == expected
     for play in (lambda: played(2), lambda: am.play(mdp, losses, made, 30).regret):
         try:
             good = good and play() == before  # threads of another kind than OpenMP's outlive a fork

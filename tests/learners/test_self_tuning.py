@@ -1,5 +1,6 @@
 """SelfTuning against a mixture written out in NumPy, against UC-O-REPS, and in worlds where simple rules fail."""
 
+import time
 from math import inf, log
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import advmdp as am
+from advmdp.core import threads
+from advmdp.learners import self_tuning
 from advmdp.learners.kernels.mixture import Mixture
-from advmdp.learners.self_tuning import FIRST, SelfTuning
+from advmdp.learners.pool import FIRST
+from advmdp.learners.self_tuning import SelfTuning, threads_for
 
 MDP = am.MDP.random([1, 3, 4, 1], 3, seed=4)
 SK = MDP.skeleton
@@ -285,13 +289,66 @@ def test_the_bound_is_that_of_the_theorem_and_of_adahedge() -> None:
     assert SelfTuning(SK, horizon=T, guarantee=True, experts=others).bound(T) == inf
 
 
-def test_threads_change_nothing() -> None:
+@pytest.mark.xdist_group("threads")
+@pytest.mark.parametrize(
+    "options", [{}, {"guarantee": True, "horizon": 60}, {"rules": {"mine": am.uniform_policy(SK)}}]
+)
+def test_threads_change_nothing(options: dict) -> None:
     losses = am.losses.Drifting(SK, seed=1)
-    one, two = SelfTuning(SK), SelfTuning(SK, threads=2)
-    for learner in (one, two):
-        am.play(MDP, losses, learner, 60, seed=2)
-    assert one.q.tobytes() == two.q.tobytes()
-    assert one.believed.tobytes() == two.believed.tobytes()
+    one, *others = (SelfTuning(SK, threads=count, **options) for count in (1, 2, 3))
+    games = [am.play(MDP, losses, learner, 60, seed=2) for learner in (one, *others)]
+    for learner, game in zip(others, games[1:], strict=True):
+        assert game.curve.equals(games[0].curve)
+        for name, array in one.state().items():
+            assert array.tobytes() == learner.state()[name].tobytes(), name
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("threads")
+def test_two_threads_share_the_work() -> None:
+    """The thread that asks does all of it alone, and clearly less with a second thread. Busy cores change no share."""
+    mdp = am.MDP.random([1, 20, 20, 20, 20, 1], actions=5, seed=0)
+    losses, shares = am.losses.Stochastic(mdp.skeleton, noise=0.5), []
+    for count in (1, 2):
+        learner = SelfTuning(mdp.skeleton, threads=count)
+        own, whole = time.thread_time(), time.process_time()
+        am.play(mdp, losses, learner, 40)
+        shares.append((time.thread_time() - own) / (time.process_time() - whole))
+    assert shares[0] > 0.95
+    assert shares[1] < 0.85
+
+
+def test_only_large_worlds_use_threads_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    large, small = am.Skeleton.dense([1, 400, 1000, 1], 1), am.Skeleton.dense([1, 399, 997, 1], 1)
+    assert small.num_transitions < self_tuning.LARGE <= large.num_transitions
+    assert [threads_for(sk, 14) for sk in (large, small)] == [4, 1]
+    assert threads_for(large, 3) == 3
+    for limit, expected in (("1", 1), ("3,2", 3), ("100", 4), ("many", 4), ("0", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert threads_for(large, 14) == expected
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr(threads, "_left_behind", True)
+    assert threads_for(large, 14) == 1
+
+
+@pytest.mark.xdist_group("threads")
+def test_a_file_does_not_depend_on_the_threads_of_the_machine(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses, files = am.losses.Drifting(SK, seed=1), []
+    monkeypatch.setattr(self_tuning, "LARGE", SK.num_transitions)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for cores in (1, 3):
+        monkeypatch.setattr(threads, "cores", lambda cores=cores: cores)
+        learner = SelfTuning(SK)
+        assert learner._crew == cores
+        assert "threads" not in repr(learner)
+        assert learner.get_params()["threads"] is None
+        am.play(MDP, losses, learner, 30, seed=2)
+        learner.save(tmp_path / f"{cores}.npz")
+        files.append((tmp_path / f"{cores}.npz").read_bytes())
+    assert files[0] == files[1]
+    assert am.load_learner(tmp_path / "1.npz")._crew == am.clone(learner)._crew == 3
 
 
 def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:

@@ -97,7 +97,7 @@ def test_the_command_fails_when_a_statement_does(monkeypatch: pytest.MonkeyPatch
     done = invoke("verify", "--episodes", "5000", "--runs", "5")
     assert done.exit_code == 1
     assert done.stdout.count("FAILS") == 1
-    assert "1 of 43 FAIL" in done.stdout
+    assert "1 of 50 FAIL" in done.stdout
 
 
 def test_too_few_episodes_are_refused() -> None:

@@ -5,9 +5,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from advmdp.learners.self_tuning import SelfTuning
-from advmdp.scenarios.congestion import Course, congestion_game
+from advmdp.scenarios.congestion import CongestionGame, Course, Router, congestion_game
 from advmdp.scenarios.congestion.assignment import assignment
-from advmdp.scenarios.congestion.game import CongestionGame, Router
 from advmdp.scenarios.congestion.report import write_congestion_report
 from advmdp.scenarios.congestion.routers import SMOOTHING, DelayRouting, Fixed, Learners, shortest_by_hops
 

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from advmdp import __version__
 from advmdp.core.optional import EXTRAS
+from advmdp.core.threads import cores
 
 PACKAGE = Path(__file__).parent.parent
 BASE = ("numpy", "polars", "pydantic", "rich")
@@ -76,12 +77,6 @@ def findings() -> Iterator[Finding]:
     order = ("broken", "slow", "note", "fine")
     found = (*_python(), *_packages(), *_kernels(), *_stale(), *_threads(), *_cores(), *_extras())
     yield from sorted(found, key=lambda one: order.index(one.level))
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    available = getattr(os, "sched_getaffinity", None)
-    return len(available(0)) if available else os.cpu_count() or 1
 
 
 def _python() -> Iterator[Finding]:

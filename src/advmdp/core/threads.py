@@ -5,6 +5,7 @@ themselves, so the child would wait for them for ever, or crash.
 """
 
 import os
+import re
 from threading import Lock
 
 from advmdp.core.errors import AdvMDPError
@@ -22,6 +23,27 @@ def _note_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_note_fork)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
+
+
+def threads_to_use() -> int:
+    """How many threads help if nobody said how many: one for each core, but not more than OMP_NUM_THREADS.
+
+    One in a process that may not start threads. The processes of an experiment have ``OMP_NUM_THREADS=1``, since they
+    share the cores already.
+    """
+    limit = re.match(r"\s*([1-9]\d*)", os.environ.get("OMP_NUM_THREADS", ""))
+    return 1 if left_behind() else min([cores(), *([int(limit[1])] if limit else [])])
+
+
+def left_behind() -> bool:
+    """Whether this process was forked from one that had used threads, so that it may not start any."""
+    return _left_behind
 
 
 def check_threads() -> None:

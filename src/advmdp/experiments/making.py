@@ -43,7 +43,7 @@ WORLD: TypeAdapter[Any] = TypeAdapter(WorldSpec)
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class MadeWorld:
     """An MDP, with the losses, criterion and units that some kinds of world have."""
 
     mdp: MDP
@@ -54,7 +54,7 @@ class World:
     """The units of its own losses."""
 
 
-def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> World:
+def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) -> MadeWorld:
     """The world; ``seed`` is the run's, used if the spec does not fix one.
 
     A spec may come from anyone, so code that it names is imported only if ``allow_import`` lists its module.
@@ -63,22 +63,22 @@ def make_world(world: WorldSpec, seed: int, allow_import: tuple[str, ...] = ()) 
 
 
 @lru_cache(maxsize=1)
-def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> World:
+def _made(text: str, seed: int, allow_import: tuple[str, ...]) -> MadeWorld:
     """Make a world, and cache it: the learners of a spec use the same one in turn, and a large one takes long."""
     world = WORLD.validate_json(text)
     if isinstance(world, RandomWorld):
         chosen = seed if world.seed is None else world.seed
-        return World(MDP.random(list(world.layers), world.actions, chosen, world.branching, world.concentration))
+        return MadeWorld(MDP.random(list(world.layers), world.actions, chosen, world.branching, world.concentration))
     if isinstance(world, ScenarioWorld):
         file = {} if world.file is None else {"file": unchanged(world)}
         found = make_scenario(world.name, **world.parameters, **file)
-        return World(found.mdp, found.losses_from, found.criterion, found.units)
+        return MadeWorld(found.mdp, found.losses_from, found.criterion, found.units)
     if isinstance(world, GymnasiumWorld):
         return _environment(world, allow_import)
-    return World(_expanded(world))
+    return MadeWorld(_expanded(world))
 
 
-def make_losses(losses: LossesSpec, world: World, seed: int) -> Losses:
+def make_losses(losses: LossesSpec, world: MadeWorld, seed: int) -> Losses:
     """The losses; ``seed`` is the run's, used if the spec does not fix one."""
     if isinstance(losses, ReplayLosses):
         return kinds_of_losses.Replay(world.mdp.skeleton, unchanged(losses), rescale=losses.rescale)
@@ -92,7 +92,7 @@ def make_losses(losses: LossesSpec, world: World, seed: int) -> Losses:
     return kind(world.mdp.skeleton, seed=chosen, **given)
 
 
-def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -> Criterion:
+def make_criterion(criterion: CriterionSpec, world: MadeWorld, losses: LossesSpec) -> Criterion:
     """The criterion; the world's own criterion applies to its own losses only."""
     if isinstance(criterion, OwnCriterion):
         fitting = world.own_criterion if isinstance(losses, OwnLosses) else None
@@ -102,7 +102,7 @@ def make_criterion(criterion: CriterionSpec, world: World, losses: LossesSpec) -
     return WorstCase() if isinstance(criterion, WorstCaseSpec) else TotalLoss()
 
 
-def make_units(world: World, losses: LossesSpec, criterion: Criterion) -> Units | None:
+def make_units(world: MadeWorld, losses: LossesSpec, criterion: Criterion) -> Units | None:
     """The units of the cost, known only for a world's own losses under its own criterion."""
     own = isinstance(losses, OwnLosses) and criterion == (world.own_criterion or TotalLoss())
     return world.units if own else None
@@ -149,10 +149,10 @@ def _expanded(world: ExpandedWorld) -> MDP:
     return time_expand(transition, world.steps, world.initial).mdp
 
 
-def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> World:
+def _environment(world: GymnasiumWorld, allow_import: tuple[str, ...]) -> MadeWorld:
     from advmdp.integrations.gymnasium import tabular_model
     from advmdp.model.gymnasium_tables import make_environment
 
     model = tabular_model(make_environment(world.id, world.options, allow_import), world.steps)
     # If all rewards are zero, there is nothing to scale.
-    return World(model.mdp, lambda seed: model.losses, units=model.units if model.scale > 0.0 else None)
+    return MadeWorld(model.mdp, lambda seed: model.losses, units=model.units if model.scale > 0.0 else None)

@@ -120,7 +120,7 @@ class Run:
         return cls(**parts, horizon=table["horizon"], seed=table["seed"], allow_import=tuple(table["allow_import"]))
 
     @property
-    def _world(self) -> making.World:
+    def _world(self) -> making.MadeWorld:
         return making.make_world(self.world, self.seed, self.allow_import)
 
     def make_world(self) -> MDP:

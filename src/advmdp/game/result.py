@@ -9,6 +9,7 @@ from advmdp.core.html import card, curve
 from advmdp.core.wording import amount
 from advmdp.criteria import Criterion, TotalLoss, WorstCase
 from advmdp.learners.base import Learner
+from advmdp.learners.self_tuning import SelfTuning
 from advmdp.losses import LOSS, Losses, Units
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import Comparator
@@ -216,6 +217,10 @@ class Game(Outcome):
             "criterion": repr(self.criterion),
             "losses": repr(self.losses),
         }
+        if (gap := float(self.curve["projection_gap"][-1])) > 0.0:
+            rows["projections"] = f"a gap of at most {gap:.1e}"
+        if isinstance(self.learner, SelfTuning):
+            rows["mixing"] = f"cost at most {self.learner.mixing_cost:,.2f} more than any expert (believed losses)"
         line = self.curve.drop_nulls("regret")
         each = units.scale * line["loss"] / line["episode"] + units.offset
         pictures = curve(line["episode"], each, f"paid per episode so far, at the end {rows['per episode']}")

@@ -435,7 +435,7 @@ class Learner(ABC):
         dict
             Arguments of the constructor, by name.
         """
-        threads = {} if (count := getattr(self, "_threads", None)) is None else {"threads": count}
+        threads = {"threads": self._threads} if hasattr(self, "_threads") else {}
         return {"criterion": self.criterion, **self.parameters, **threads}
 
     def _is_default(self, name: str, value: object) -> bool:

@@ -70,7 +70,7 @@ class ProjectedLearner(CompiledLearner[M]):
     _epochs: Epochs
     _rule: Descent | Mixture
     _row_set: RowSet
-    _threads: int
+    _threads: int | None
 
     @abstractmethod
     def _enter_set(self) -> None:
@@ -348,7 +348,7 @@ class ProjectedLearner(CompiledLearner[M]):
         return failed_projection(status, episode)
 
     def _check_threads(self) -> None:
-        if self._threads > 1:
+        if self._threads is not None and self._threads > 1:
             check_threads()
 
 

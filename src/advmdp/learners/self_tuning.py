@@ -25,28 +25,19 @@ the derivation.
 
 from collections.abc import Mapping, Sequence
 from math import inf, log, sqrt
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from advmdp.confidence import L1Ball, RowSet, inside, kinds_for, pointwise_set, recent_counts
-from advmdp.core.arrays import MOST, FloatArray, apart, frozen, owned, whole
+from advmdp.core.arrays import FloatArray, apart, frozen, owned, whole
 from advmdp.core.errors import InputError
+from advmdp.core.threads import check_threads, left_behind, threads_to_use
 from advmdp.criteria import Criterion
 from advmdp.learners import bounds
 from advmdp.learners.base import WEIGHT
-from advmdp.learners.domains import (
-    LARGEST_SCORE,
-    MEASURE,
-    POLICY,
-    SLACK,
-    Domain,
-    State,
-    check_state,
-    episodes_of,
-    is_log,
-)
+from advmdp.learners.domains import State, check_state, episodes_of
 from advmdp.learners.episode import checked_losses
 from advmdp.learners.epochs import Epochs
 from advmdp.learners.kernels.mirror_descent import Descent
@@ -54,139 +45,35 @@ from advmdp.learners.kernels.mixture import Mixture
 from advmdp.learners.mirror_descent import SUBGRADIENT, Belief, Steps
 from advmdp.learners.open_episodes import OpenEpisodes
 from advmdp.learners.parameters import between, horizon_of
+from advmdp.learners.pool import (
+    AGO,
+    DESCENT,
+    FIRST,
+    FOUND,
+    HINT,
+    KEPT,
+    MEAN,
+    NUMBER,
+    REMEMBERED,
+    Pool,
+    all_experts,
+    chosen_experts,
+    make_pool,
+)
 from advmdp.learners.projected import ProjectedLearner, failed_projection, uniform_logarithms
 from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.kernels.world import Dynamics
-from advmdp.model.occupancy import flow_residuals
 from advmdp.model.policy import checked_policy
 from advmdp.model.skeleton import Skeleton
 from advmdp.planning.optimism import make_plan
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace
 from advmdp.projection.projector import ITERATIONS, MOST_THREADS, TOLERANCE
 
-DESCENT, CUMULATIVE, DISCOUNTED, LAST, MEAN, AGO, RULE, HINT, FOUND = range(9)
-"""What an expert responds to."""
-PACES = {
-    "all": (CUMULATIVE, (4.0, 16.0, 64.0, 256.0)),
-    "smoothed": (DISCOUNTED, (10.0, 100.0)),
-    "last": (LAST, (10.0, 100.0)),
-}
-"""The kinds of losses that experts respond to, and the paces of these experts."""
-SEASONAL_PACES = {"mean": (MEAN, (100.0,)), "last": (AGO, (100.0,))}
-FOUND_PACES = (100.0,)
-HINT_PACE = 100.0
-FIRST = "UC-O-REPS"
-"""The expert that carries the guarantee."""
 VALID = "chernoff"
 """The confidence set of the guarantee."""
-SPANS = 25
-"""The number of episodes in the median span."""
 LONGEST_PERIOD = 10_000
-MOST_LAGS = 512
-MOST_KEPT = 2**18
-"""The most entries of past losses to keep for finding periods."""
-ROOM = 64
-"""Unused numbers between the arrays of a thread, as in :func:`advmdp.core.arrays.apart`."""
-
-
-class Expert(NamedTuple):
-    """An expert's name, what it responds to, its pace, and its place in the arrays."""
-
-    name: str
-    kind: int
-    pace: float = 0.0
-    period: int = 1
-    first: int = 0
-
-
-class Pool(NamedTuple):
-    """The arrays of the mixture, with a row for each expert, each kind of loss, or each phase of a period."""
-
-    q: FloatArray
-    policy: FloatArray
-    measures: FloatArray  # (K, n): q_e
-    policies: FloatArray  # (K, pairs)
-    betas: FloatArray  # (K, states): warm starts of the projections
-    sums: FloatArray  # (5, n): all losses, smoothed, the last, the forecast, the prediction by lag
-    means: FloatArray  # (phases, n)
-    ago: FloatArray  # (phases, n)
-    rules: FloatArray  # (rules, pairs)
-    believed: FloatArray  # (K,): the believed losses so far
-    weights: FloatArray  # (K,)
-    account: FloatArray  # (3,): sums of the mixability gaps, the mixture's believed losses, the squared spans
-    spans: FloatArray
-    past: FloatArray  # (lags, n): the last losses
-    numbers: NDArray[np.int64]  # (lags,): the episodes of these losses
-    errors: FloatArray  # (2, lags + 1): the prediction errors of each lag, and their number
-    awake: NDArray[np.int64]  # (K,)
-    log_q: FloatArray  # of UC-O-REPS
-    log_pairs: FloatArray
-    z: FloatArray  # scratch from here on
-    reduced: FloatArray
-    mass: FloatArray
-    losses: FloatArray
-    gaps: FloatArray
-    scratch: FloatArray
-    visits: NDArray[np.int64]
-    new_visits: NDArray[np.int64]
-    new_seen: NDArray[np.int64]
-
-
-def _rows_are_policies(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    totals = np.add.reduceat(state[name], sk.pair_ptr[:-2], axis=1)
-    return np.repeat(np.abs(totals - 1.0) <= SLACK, np.diff(sk.pair_ptr)[:-1], axis=1)
-
-
-def _rows_flow(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    fits = [flow_residuals(sk, row).largest <= SLACK for row in state[name]]
-    return np.repeat(np.array(fits)[:, None], sk.num_transitions, axis=1)
-
-
-def _is_log_of_first(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    if state[name].size == 0:  # a pool without UC-O-REPS
-        return np.ones(0, np.bool_)
-    first = state["measures"][0]
-    return is_log(state[name], first if name == "log_q" else np.add.reduceat(first, sk.transition_ptr[:-1]))
-
-
-def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    return np.full(state[name].shape, abs(state[name].sum() - 1.0) <= SLACK)
-
-
-def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """Weights follow from the believed losses, the mixability gaps, and which experts are awake."""
-    gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
-    excess = believed - believed.min()
-    with np.errstate(over="ignore"):
-        shares = np.exp(-log(len(excess)) * (excess / gaps)) if gaps > 0.0 else (excess <= 0.0).astype(float)
-    fits: NDArray[np.bool_] = np.abs(state[name] - shares / shares.sum()) <= SLACK
-    return fits
-
-
-def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    fits: NDArray[np.bool_] = np.abs(state[name] - state["weights"] @ state["measures"]) <= SLACK
-    return fits
-
-
-def _are_awake(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """The hint is the last expert of the pool, and never the only one."""
-    awake = state[name] > 0
-    if len(awake) > 1:
-        awake[-1] = True
-    return awake
-
-
-MEASURES = Domain("occupancy measures, one for each expert", 0.0, 1.0 + SLACK, _rows_flow)
-POLICIES = Domain("policies, one in each row", 0.0, 1.0 + SLACK, _rows_are_policies)
-START = Domain("a warm start of a projection", -LARGEST_SCORE, LARGEST_SCORE)
-RECORD = Domain("losses minus the minimum of their layer, or sums of these", 0.0, LARGEST_SCORE)
-SQUARES = Domain("sums of such losses, or of their squares", 0.0, LARGEST_SCORE**3)
-MIXTURE = Domain("the mixture of the experts' occupancy measures", 0.0, 1.0 + SLACK, _is_mixture)
-WEIGHTS = Domain("the weights that AdaHedge gives these experts", 0.0, 1.0, _are_hedged)
-PAST_WEIGHTS = Domain("weights that sum to 1", 0.0, 1.0 + SLACK, _sum_to_one)
-FLAG = Domain("1, or 0 for a hint that was not given", 0, 1, _are_awake)
-NUMBER = Domain("the number of an episode, or -1", -1, MOST)
-LOG_FIRST = Domain("a logarithm of the first measure", -np.inf, SLACK, _is_log_of_first)
+LARGE = 400_000
+"""The number of transitions from which on threads are used by default."""
 
 
 class SelfTuning(ProjectedLearner[Pool]):
@@ -220,7 +107,8 @@ class SelfTuning(ProjectedLearner[Pool]):
     window, discount, drift
         For dynamics that change, as in :class:`UCOREPS`.
     threads
-        The number of threads that project experts in parallel. The result does not depend on it.
+        The number of threads that project experts in parallel. The result does not depend on it. By default one, and
+        in worlds of 400,000 transitions or more one for each core, or as many as ``OMP_NUM_THREADS`` says.
 
     Examples
     --------
@@ -234,16 +122,9 @@ class SelfTuning(ProjectedLearner[Pool]):
     """
 
     optimises = "any"
-    kept: ClassVar = {
-        "awake": FLAG, "q": MIXTURE, "policy": POLICY, "measures": MEASURES, "policies": POLICIES, "betas": START,
-        "sums": RECORD, "means": RECORD, "ago": RECORD, "rules": POLICIES, "believed": RECORD, "weights": WEIGHTS,
-        "account": SQUARES, "spans": RECORD, "past": RECORD, "errors": SQUARES, "log_q": LOG_FIRST,
-        "log_pairs": LOG_FIRST,
-    }  # fmt: skip
+    kept: ClassVar = KEPT
     added: ClassVar = {"window": None, "discount": None, "drift": 0.0}
-    remembered: ClassVar = {
-        "q": MEASURE, "policy": POLICY, "measures": MEASURES, "weights": PAST_WEIGHTS, "awake": FLAG
-    }  # fmt: skip
+    remembered: ClassVar = REMEMBERED
     _epochs: Epochs
     _rule: Mixture
 
@@ -261,7 +142,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         window: int | None = None,
         discount: float | None = None,
         drift: float = 0.0,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         super().__init__(skeleton, criterion)
         self.horizon = None if horizon is None else horizon_of(horizon)
@@ -275,10 +156,13 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }
-        self._threads = whole("threads", threads, 1, MOST_THREADS)
-        self._experts = _chosen(_all_experts(self.skeleton, self.periods, self.rules), experts)
+        self._threads = None if threads is None else whole("threads", threads, 1, MOST_THREADS)
+        self._experts = chosen_experts(all_experts(self.skeleton, self.periods, self.rules), experts)
+        self._crew = self._threads or threads_for(self.skeleton, len(self._experts))
         self._epochs, self._open = Epochs(self.skeleton), OpenEpisodes()
-        self._make_pool()
+        self._memory = make_pool(
+            self.skeleton, self._experts, self.periods, self.rules, self._epochs.counts, self._crew
+        )
         self._begin()
 
     @property
@@ -288,7 +172,7 @@ class SelfTuning(ProjectedLearner[Pool]):
 
     def _is_default(self, name: str, value: object) -> bool:
         if name == "experts":
-            return value == [one.name for one in _all_experts(self.skeleton, self.periods, self.rules)]
+            return value == [one.name for one in all_experts(self.skeleton, self.periods, self.rules)]
         return super()._is_default(name, value)
 
     @property
@@ -415,39 +299,11 @@ class SelfTuning(ProjectedLearner[Pool]):
         mixing = most * (sqrt(episodes * log(len(self.experts))) + 2.0) if len(self.experts) > 1 else 0.0
         return total + mixing
 
-    def _make_pool(self) -> None:
-        """Allocate the arrays, with unused space around each."""
-        sk, K = self.skeleton, len(self._experts)
-        n, pairs, states, phases = sk.num_transitions, sk.num_pairs, sk.num_states, sum(self.periods)
-        lags = _lags(sk) if any(expert.kind == FOUND for expert in self._experts) else 0
-        first = int(self._experts[0].kind == DESCENT)
-        shapes: dict[str, tuple[int, ...]] = {
-            "q": (n,), "policy": (pairs,), "measures": (K, n), "policies": (K, pairs), "betas": (K, states),
-            "sums": (5, n), "means": (phases, n), "ago": (phases, n), "rules": (len(self.rules), pairs),
-            "believed": (K,), "weights": (K,), "account": (3,), "spans": (SPANS,), "past": (lags, n),
-            "errors": (2, lags + 1), "log_q": (n * first,), "log_pairs": (pairs * first,),
-            "z": (n,), "reduced": (n,), "mass": (self._threads * states,), "losses": (K,), "gaps": (K,),
-            "scratch": (self._threads, 2 * n + pairs + 3 * ROOM),
-        }  # fmt: skip
-        flat = apart(*(int(np.prod(shape)) for shape in shapes.values()))
-        arrays = {name: array.reshape(shape) for (name, shape), array in zip(shapes.items(), flat, strict=True)}
-        counts = self._epochs.counts
-        awake = np.array([expert.kind != HINT for expert in self._experts], np.int64)
-        arrays["rules"][:] = np.array(list(self.rules.values())).reshape(arrays["rules"].shape)
-        self._memory = Pool(
-            **arrays,
-            awake=awake,
-            numbers=np.full(lags, -1),
-            visits=counts.visits,
-            new_visits=counts.new_visits,
-            new_seen=counts.new_seen,
-        )
-
     def _begin(self) -> None:
         """Make the rule, start the first epoch, and compute the measures for the first episode."""
         sk, pool = self.skeleton, self._memory
         layout = Layout(sk.layer_ptr, sk.pair_ptr, sk.transition_ptr, sk.successor, 1)
-        workspaces = [Workspace(layout) for _ in range(self._threads)]
+        workspaces = [Workspace(layout) for _ in range(self._crew)]
         table = np.array([[expert.kind, expert.period, expert.first] for expert in self._experts], np.int64)
         paces, log_start = np.array([expert.pace for expert in self._experts]), frozen(uniform_logarithms(sk))
         F = self.criterion.lipschitz(sk)
@@ -493,42 +349,21 @@ class SelfTuning(ProjectedLearner[Pool]):
     def _project_again(self) -> tuple[int, float]:
         return self._rule.project_again(Dynamics(self.skeleton), self.episode, self._open.stale)
 
+    def _check_threads(self) -> None:
+        """If nobody said how many threads, go on with one where a fork left the others behind."""
+        if self._threads is None and left_behind():
+            self._rule.use_one_thread()
+        elif self._crew > 1:
+            check_threads()
+
     def _check(self, status: int) -> None:
         if status:
             raise failed_projection(status, self.episode)
 
 
-def _lags(sk: Skeleton) -> int:
-    """The number of past losses to keep, which is also the longest period that can be found."""
-    return min(MOST_LAGS, MOST_KEPT // sk.num_transitions)
-
-
-def _all_experts(sk: Skeleton, periods: tuple[int, ...], rules: Mapping[str, object]) -> list[Expert]:
-    """UC-O-REPS; the responses to all, smoothed and last losses; those of each period; the rules; the hint."""
-    pool = [Expert(FIRST, DESCENT)]
-    for name, (kind, paces) in PACES.items():
-        pool += [Expert(f"{name} x{pace:g}", kind, pace) for pace in paces]
-    first = 0
-    for period in periods:
-        for name, (kind, paces) in SEASONAL_PACES.items():
-            pool += [Expert(f"{name} of {period} x{pace:g}", kind, pace, period, first) for pace in paces]
-        first += period
-    if _lags(sk) > 1:
-        pool += [Expert(f"found x{pace:g}", FOUND, pace) for pace in FOUND_PACES]
-    pool += [Expert(f"rule {name}", RULE, first=number) for number, name in enumerate(rules)]
-    return [*pool, Expert("hint", HINT, HINT_PACE)]
-
-
-def _chosen(pool: list[Expert], names: Sequence[str] | None) -> list[Expert]:
-    """The named experts, in the order of the pool."""
-    if names is None:
-        return pool
-    known = [expert.name for expert in pool]
-    if isinstance(names, str) or not names or any(name not in known for name in names):
-        raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
-    if set(names) == {"hint"}:
-        raise InputError("experts", "the hint alone", "another expert too, for episodes without a hint")
-    return [expert for expert in pool if expert.name in names]
+def threads_for(sk: Skeleton, experts: int) -> int:
+    """How many threads to use if nobody said: one, except in a large world."""
+    return min(threads_to_use(), experts, MOST_THREADS) if sk.num_transitions >= LARGE else 1
 
 
 def _flag(name: str, value: bool) -> bool:

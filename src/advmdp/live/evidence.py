@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from advmdp.confidence import Counts, RowSet, confidence_set
 from advmdp.core.arrays import FloatArray
 from advmdp.live.history import History, LoggedEpisode, losses_of
-from advmdp.live.worlds import World
+from advmdp.live.worlds import WorldVersion
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
@@ -112,19 +112,19 @@ def pairs_of(sk: Skeleton, transitions: Ints) -> Ints:
     return found
 
 
-def _taken(episode: LoggedEpisode, now: World) -> Ints:
+def _taken(episode: LoggedEpisode, now: WorldVersion) -> Ints:
     """The transitions of its path so far, in the current world; -1 for removed ones."""
     path = np.array([step.transition for step in episode.steps if step.transition is not None], np.int64)
     return episode.world.map_to(now)[path]
 
 
-def _moved(values: FloatArray, old: World, now: World) -> FloatArray:
+def _moved(values: FloatArray, old: WorldVersion, now: WorldVersion) -> FloatArray:
     place, out = old.map_to(now), np.full(now.skeleton.num_transitions, np.nan)
     out[place[place >= 0]] = values[place >= 0]
     return out
 
 
-def _replaced(episode: LoggedEpisode, taken: Ints, now: World) -> bool:
+def _replaced(episode: LoggedEpisode, taken: Ints, now: WorldVersion) -> bool:
     """Whether an action of the path leads elsewhere today: it was removed, and added again with other successors."""
     gone = [episode.world.steps[step.transition][:2] for step, i in zip(episode.steps, taken, strict=True) if i < 0]  # type: ignore[index]
     return any(pair in now.pairs for pair in gone)

@@ -19,7 +19,7 @@ from advmdp.core.errors import LogError
 from advmdp.live.agent import Agent
 from advmdp.live.log import Event, Log
 from advmdp.live.state import FINISHED, Terms
-from advmdp.live.worlds import World
+from advmdp.live.worlds import WorldVersion
 from advmdp.model.skeleton import Skeleton
 
 
@@ -42,13 +42,13 @@ class LoggedEpisode:
     """An episode, as far as the log knows it."""
 
     id: int
-    world: World
+    world: WorldVersion
     steps: list[LoggedStep] = field(default_factory=list)
     ended: str | None = None
     """"finished", "stopped" (by the caller) or "patience" (it took too long); None if it has not ended."""
     loss: FloatArray | None = None
     """The whole loss in the caller's units, NaN where it was not told, over the transitions of ``loss_world``."""
-    loss_world: World | None = None
+    loss_world: WorldVersion | None = None
     observed: bool = False
     """Whether somebody else decided it."""
     dropped: bool = False
@@ -107,10 +107,10 @@ class History:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self.worlds: list[World] = []
+        self.worlds: list[WorldVersion] = []
         """The agent's first world, and one for each extension."""
         for event in self._about_worlds():
-            self.worlds.append(World.of(len(self.worlds), event.body["world"]))
+            self.worlds.append(WorldVersion.of(len(self.worlds), event.body["world"]))
         self.terms = Terms.of(self._opened.body["terms"])
         """The learner, the units and the rules."""
 

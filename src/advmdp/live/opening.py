@@ -12,7 +12,7 @@ from advmdp.learners.registry import LEARNERS, make_learner, taking_late_losses
 from advmdp.live.costs import Units, checked_missing
 from advmdp.live.log import Event, Log
 from advmdp.live.state import AgentState, Terms
-from advmdp.live.worlds import World
+from advmdp.live.worlds import WorldVersion
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
@@ -48,7 +48,7 @@ def made(
     missing = checked_missing(said.get("missing", "carry"))
     seed = whole("seed", said.get("seed", 0), 0)
     terms = Terms(str(name), learner.parameters, criterion, units, missing, patience, seed)
-    world = World(0, learner.skeleton)
+    world = WorldVersion(0, learner.skeleton)
     dynamics = None if learner.mdp is None else learner.mdp.transition
     body = {"terms": terms.described(), "world": world.described()}
     return AgentState(terms, world, dynamics, learner), Event("opened", None, 0, body, dynamics)
@@ -67,7 +67,7 @@ def rebuilt(log: Log) -> tuple[AgentState, int]:
             _, first = next(events)
             if first.kind != "opened":
                 raise InputError("event 1", f"of kind {first.kind!r}", "'opened'")
-            terms, world = Terms.of(first.body["terms"]), World.of(0, first.body["world"])
+            terms, world = Terms.of(first.body["terms"]), WorldVersion.of(0, first.body["world"])
             state = AgentState(terms, world, first.numbers)
         with catch_warnings():
             simplefilter("ignore")  # these warnings were issued when the events happened

@@ -23,7 +23,7 @@ from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
 from advmdp.live.opening import learners_for, past_losses
 from advmdp.live.state import FINISHED, PATIENCE, STOPPED, AgentState, Running
-from advmdp.live.worlds import Step, World
+from advmdp.live.worlds import Step, WorldVersion
 from advmdp.model.by_name import ByName, Label, action_name, state_name
 from advmdp.model.mdp import path_from_names
 
@@ -274,7 +274,7 @@ class Recorder:
             raise InputError("event_id", f"{event_id!r}", "a string")
         return None if event_id is None else f"{kind}:{event_id}"
 
-    def _left_behind(self, world: World) -> set[tuple[Any, ...]]:
+    def _left_behind(self, world: WorldVersion) -> set[tuple[Any, ...]]:
         """The pairs and transitions that only other worlds have; their costs are ignored."""
         if len(self.state.worlds) == 1:
             return set()

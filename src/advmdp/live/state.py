@@ -32,7 +32,7 @@ from advmdp.learners.base import Learner, make_again
 from advmdp.learners.registry import LEARNERS, make_learner
 from advmdp.live.costs import Missing, Units
 from advmdp.live.log import Event
-from advmdp.live.worlds import World
+from advmdp.live.worlds import WorldVersion
 from advmdp.model.mdp import MDP
 from advmdp.model.skeleton import Skeleton
 
@@ -97,7 +97,7 @@ class AgentState:
     """The learner, the open episodes, and the account."""
 
     def __init__(
-        self, terms: Terms, world: World, dynamics: FloatArray | None = None, learner: Learner | None = None
+        self, terms: Terms, world: WorldVersion, dynamics: FloatArray | None = None, learner: Learner | None = None
     ) -> None:
         self.terms = terms
         self.worlds = [world]
@@ -118,7 +118,7 @@ class AgentState:
         self._streams: dict[int, Any] = {}
 
     @property
-    def world(self) -> World:
+    def world(self) -> WorldVersion:
         """The current world."""
         return self.worlds[-1]
 
@@ -271,7 +271,7 @@ class AgentState:
         self.counts["observed"] += 1
         return number
 
-    def extend(self, world: World, past: Iterable[tuple[int, FloatArray]]) -> None:
+    def extend(self, world: WorldVersion, past: Iterable[tuple[int, FloatArray]]) -> None:
         """Change the world; counts, costs and open episodes carry over by name.
 
         A new learner starts with the counts of the old one.  With full information it learns the ``past`` again, the
@@ -306,7 +306,7 @@ class AgentState:
         elif event.kind == "observed":
             self.observe(body["transitions"])
         elif event.kind == "extended":
-            self.extend(World.of(len(self.worlds), body["world"]), past)
+            self.extend(WorldVersion.of(len(self.worlds), body["world"]), past)
         elif r is None:
             raise InputError(f"event of episode {event.episode}", event.kind, "an episode that has begun")
         elif event.kind == "decided":
@@ -433,7 +433,7 @@ class AgentState:
     def load(cls, where: str, content: bytes) -> "AgentState":
         """What :meth:`dump` gave."""
         about, arrays = parse_archive(where, content, KIND, VERSION)
-        worlds = [World.of(number, described) for number, described in enumerate(about["worlds"])]
+        worlds = [WorldVersion.of(number, described) for number, described in enumerate(about["worlds"])]
         state = cls.__new__(cls)
         terms = state.terms = Terms.of(about["terms"])
         state.worlds, state.dynamics, state._streams = worlds, arrays.get("dynamics"), {}

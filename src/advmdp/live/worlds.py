@@ -24,7 +24,7 @@ Step = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class WorldVersion:
     """A skeleton, its number among the worlds of an agent, and the pairs removed from its states."""
 
     number: int
@@ -69,7 +69,7 @@ class World:
         found: list[int] = np.repeat(np.arange(self.skeleton.num_steps + 1), self.skeleton.layer_sizes).tolist()
         return found
 
-    def map_to(self, other: "World") -> NDArray[np.int64]:
+    def map_to(self, other: "WorldVersion") -> NDArray[np.int64]:
         """The places of this world's transitions in another world; -1 for missing ones."""
         if other.number == self.number:
             return np.arange(self.skeleton.num_transitions)
@@ -77,7 +77,7 @@ class World:
             self.maps[other.number] = np.array([other.numbers.get(step, -1) for step in self.steps], np.int64)
         return self.maps[other.number]
 
-    def extended(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> "World":
+    def extended(self, steps: Iterable[Step], remove: Iterable[tuple[str, str]]) -> "WorldVersion":
         """The world with these steps added and these pairs (state, action) removed."""
         sk = self.skeleton
         if sk.state_names is None or sk.action_names is None:
@@ -95,7 +95,7 @@ class World:
             raise ModelError("one start, one end", "extend", f"state {lost[0][0]!r} cannot be reached", "a path to it")
         again = {step[:2] for step in added}
         removed = [pair for pair in (*self.removed, *gone) if pair not in again]
-        return World(self.number + 1, Skeleton.from_steps(alive), tuple(dict.fromkeys(removed)))
+        return WorldVersion(self.number + 1, Skeleton.from_steps(alive), tuple(dict.fromkeys(removed)))
 
     def described(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -103,7 +103,7 @@ class World:
         return arrays | {name: getattr(self.skeleton, name) for name in NAMES} | {"removed": self.removed}
 
     @classmethod
-    def of(cls, number: int, described: dict[str, Any]) -> "World":
+    def of(cls, number: int, described: dict[str, Any]) -> "WorldVersion":
         """What :meth:`described` gave."""
         skeleton = Skeleton(*(described[name] for name in (*ARRAYS, *NAMES)))
         return cls(number, skeleton, tuple((state, action) for state, action in described["removed"]))

@@ -6,7 +6,7 @@ from advmdp.learners.kernels.episode cimport Episodes, Rule
 from advmdp.model.kernels.world cimport World
 from advmdp.planning.kernels.optimism cimport Plan
 from advmdp.projection.kernels.memory cimport Bounds, Workspace
-from advmdp.projection.kernels.types cimport Outcome
+from advmdp.projection.kernels.types cimport Outcome, Work
 
 cdef enum:  # the source of z_t
     SUBGRADIENT = 0  # the whole loss
@@ -18,6 +18,7 @@ cdef class Descent(Rule):
     cdef readonly tuple owners
     cdef Plan plan
     cdef Workspace workspace
+    cdef Work *work  # the memory of its projections; in a mixture that of the thread
     cdef Bounds bounds
     cdef object criterion
     cdef Terms terms

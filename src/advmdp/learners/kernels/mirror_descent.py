@@ -31,7 +31,7 @@ class Descent(Rule):
     def __init__(self, belief, steps, plan: Plan, workspace: Workspace, tolerance, limit):
         Rule.__init__(self, belief.policy)
         self.owners = belief, steps
-        self.plan, self.workspace = plan, workspace
+        self.plan, self.workspace, self.work = plan, workspace, cython.address(workspace.view)
         self.tolerance, self.limit = tolerance, limit
         self.log_q, self.q, self.log_pairs = floats_of(belief.log_q), floats_of(belief.q), floats_of(belief.log_pairs)
         self.chosen, self.visits = floats_of(belief.policy), ints_of(belief.visits)
@@ -109,7 +109,7 @@ def begin(self, world):
 
 def project(self, world):
     """Compute q, the projection of w."""
-    sk, w = cython.address(self.workspace.layout.view), cython.address(self.workspace.view)
+    sk, w = cython.address(self.workspace.layout.view), self.work
     memset(w.beta, 0, world.states * cython.sizeof(cython.double))
     return solve(
         sk, cython.address(self.bounds.view), w, self.log_w, self.log_q, self.q, self.log_pairs, self.chosen,

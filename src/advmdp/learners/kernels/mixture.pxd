@@ -8,7 +8,7 @@ from advmdp.model.kernels.world cimport World
 from advmdp.projection.kernels.memory cimport Bounds, Layout
 from advmdp.projection.kernels.types cimport Work
 
-cdef enum:  # what an expert responds to, as advmdp.learners.self_tuning numbers it
+cdef enum:  # what an expert responds to, as advmdp.learners.pool numbers it
     DESCENT = 0
     CUMULATIVE = 1
     DISCOUNTED = 2
@@ -89,8 +89,9 @@ cdef double median_span(Mixture self, Index t) noexcept nogil
 cdef Floats signal_of(Mixture self, Index e, Index n) noexcept nogil
 cdef double step_of(Mixture self, Index e, Index t) noexcept nogil
 cdef void weigh_signal(Mixture self, const World *world, Reals signal, double eta, Floats log_w) noexcept nogil
+cdef int project_first(Mixture self, const World *world, Index t, int how, Index thread) noexcept nogil
 cdef int project_expert(Mixture self, const World *world, Index e, Index t, Index thread) noexcept nogil
-cdef bint is_due(Mixture self, Index e, Index t) noexcept nogil
+cdef int project_if_due(Mixture self, const World *world, Index e, Index t, int how, Index thread) noexcept nogil
 cdef int project_all(Mixture self, const World *world, Index t, int how) noexcept nogil
 cdef double largest_gap(Mixture self) noexcept nogil
 cdef void mix(Mixture self, const World *world) noexcept nogil

@@ -36,7 +36,7 @@ FAINTEST = cython.declare(cython.double, 1e-290)  # states with less mass take t
 
 
 class Mixture(Rule):
-    """The rule of SelfTuning. ``pool`` holds the arrays (see :mod:`advmdp.learners.self_tuning`).
+    """The rule of SelfTuning. ``pool`` holds the arrays (see :mod:`advmdp.learners.pool`).
 
     ``table`` has a row (kind, period, first) for each expert, where ``first`` is the first row of the period in
     ``pool.means`` and ``pool.ago``, or the row of a rule in ``pool.rules``. ``paces`` are the steps without units.
@@ -81,6 +81,10 @@ class Mixture(Rule):
         self.bounds, self.owner_of_center, self.center = bounds, center, reals_of(center)
         if self.descent is not None:
             self.descent.bounds = first
+
+    def use_one_thread(self) -> None:
+        """Project without other threads from now on."""
+        self.threads = 1
 
     def optimise(self, terms, steps) -> None:
         """Take subgradients of the criterion with this table from now on."""
@@ -388,43 +392,45 @@ def project_expert(self, world, e, t, thread):
     return found.status
 
 
-def is_due(self, e, t):
-    """Whether to project an expert after t losses; before the first loss, always, so that all have a measure.
+def project_first(self, world, t, how, thread):
+    """Compute the measure of UC-O-REPS after t losses; return the status."""
+    self.descent.work = self.works[thread]
+    if how == ONE_STEP:
+        memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
+        self.descent.others = self.others
+        found = advance(self.descent, world, t - 1)
+    else:
+        found = begin(self.descent, world) if how == AFRESH else settle(self.descent, world)
+    self.gaps[0] = found.gap
+    return found.status
 
-    An expert with a negligible weight keeps its measure, unless the set has changed.
+
+def project_if_due(self, world, e, t, how, thread):
+    """Project an expert after t losses, if it is due; return the status, SOLVED if it is not.
+
+    Before the first loss all are due, so that all have a measure. Later, an expert with a negligible weight keeps its
+    measure unless the set has changed; UC-O-REPS never rests.
     """
     if self.table[3 * e] == DESCENT:
-        return False
+        return SOLVED if how == STAY else project_first(self, world, t, how, thread)
     heard: cython.bint = self.weights[e] >= NEGLIGIBLE or self.moved or t % REST == 0
-    return t == 0 or (self.awake[e] and heard)
+    due: cython.bint = t == 0 or (self.awake[e] and heard)
+    return project_expert(self, world, e, t, thread) if due else SOLVED
 
 
 def project_all(self, world, t, how):
     """Compute the measures of all experts after t losses; return the first status that is not SOLVED, if any."""
-    status: cython.int = SOLVED
     memset(self.gaps, 0, self.count * cython.sizeof(cython.double))
-    if self.descent is not None:
-        if how == ONE_STEP:
-            memcpy(self.descent.z, self.z, world.transitions * cython.sizeof(cython.double))
-            self.descent.others = self.others
-            found = advance(self.descent, world, t - 1)
-        elif how != STAY:
-            found = begin(self.descent, world) if how == AFRESH else settle(self.descent, world)
-        if how != STAY:
-            self.gaps[0] = found.gap
-            status = found.status
     if self.threads > 1:
         for e in prange(self.count, num_threads=self.threads, schedule="dynamic"):
-            if is_due(self, e, t):
-                self.losses[e] = project_expert(self, world, e, t, threadid())
+            self.losses[e] = project_if_due(self, world, e, t, how, threadid())
     else:
         for e in range(self.count):
-            if is_due(self, e, t):
-                self.losses[e] = project_expert(self, world, e, t, 0)
+            self.losses[e] = project_if_due(self, world, e, t, how, 0)
     for e in range(self.count):
-        if is_due(self, e, t) and self.losses[e] != SOLVED and status == SOLVED:
-            status = cython.cast(cython.int, self.losses[e])
-    return status
+        if self.losses[e] != SOLVED:
+            return cython.cast(cython.int, self.losses[e])
+    return SOLVED
 
 
 def mix(self, world):

@@ -19,7 +19,7 @@ from advmdp.core.arrays import FloatArray
 from advmdp.core.files import path_of, write_bytes
 from advmdp.core.optional import optional
 from advmdp.core.wording import number
-from advmdp.scenarios.congestion.game import Course
+from advmdp.scenarios.congestion.playing import Course
 from advmdp.scenarios.network.topology import Topology
 from advmdp.web.pages import row as row_of
 from advmdp.web.pages import table as table_of

@@ -32,7 +32,8 @@ from advmdp.model.occupancy import best_response
 from advmdp.model.skeleton import Skeleton
 from advmdp.scenarios.base import positive
 from advmdp.scenarios.congestion.assignment import assignment
-from advmdp.scenarios.congestion.game import CongestionGame, Router, total
+from advmdp.scenarios.congestion.game import CongestionGame, total
+from advmdp.scenarios.congestion.playing import Router
 from advmdp.scenarios.network.routing import LOST
 
 STEP, RADII = 300.0, 0.03
