@@ -17,9 +17,22 @@ PACKAGES = (
 BEGIN, END = "<!-- map: made by tools/source_map.py -->\n", "<!-- end of map -->\n"
 
 
+OF_PAGES = (".css", ".html", ".js")
+"""The files of pages, which open with a comment."""
+
+
+def opening(path: Path) -> str:
+    """The docstring of a Python file, or the first comment of a file of pages."""
+    text = path.read_text()
+    if path.suffix in OF_PAGES:
+        found = re.search(r"/\*(.*?)\*/|<!-- (.*?)-->|// (.*?)$", text, re.DOTALL | re.MULTILINE)
+        return "" if found is None else next(group for group in found.groups() if group is not None)
+    return ast.get_docstring(ast.parse(text)) or ""
+
+
 def first_sentence(path: Path) -> str:
-    """The first sentence of a file's docstring, on one line."""
-    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
+    """The first sentence of a file, on one line."""
+    text = " ".join(opening(path).split("\n\n")[0].split())
     return re.split(r"(?<=[^.]\.) +(?=[A-Z:`])", text)[0]
 
 
@@ -28,7 +41,7 @@ def source_map() -> str:
     lines = []
     for package in PACKAGES:
         lines += [f"### `{package}/`", "", first_sentence(SOURCE / package / "__init__.py"), ""]
-        for path in sorted((SOURCE / package).rglob("*.py")):
+        for path in sorted(path for path in (SOURCE / package).rglob("*") if path.suffix in (".py", *OF_PAGES)):
             name = path.relative_to(SOURCE / package).as_posix()
             if name != "__init__.py":
                 lines.append(f"- `{name.removesuffix('__init__.py')}`: {first_sentence(path)}")

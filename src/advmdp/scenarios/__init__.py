@@ -2,7 +2,7 @@
 
 base.py        the class Scenario; losses that are quantities times unit costs
 comparing.py   compares learners in scenarios, over several seeds
-csv_table.py   reads the user's files; errors name the line and the column
+user_tables.py reads the user's files; errors name the line and the column
 battery.py     a battery or flexible load that trades at hourly prices, in one zone or several
 inventory.py   a perishable stock whose unit costs drift
 rules.py       rules of thumb to compare learners with

@@ -60,7 +60,7 @@ from advmdp.scenarios.base import (
     recorded,
     span,
 )
-from advmdp.scenarios.csv_table import CsvTable, read_csv
+from advmdp.scenarios.user_tables import CsvTable, read_csv
 
 WINTER = (
     0.45, 0.42, 0.40, 0.40, 0.42, 0.50, 0.65, 0.85, 0.95, 0.90, 0.80, 0.75,

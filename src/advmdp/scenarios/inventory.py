@@ -45,7 +45,7 @@ from advmdp.scenarios.base import (
     recorded,
     span,
 )
-from advmdp.scenarios.csv_table import read_csv
+from advmdp.scenarios.user_tables import read_csv
 
 COSTS: dict[str, tuple[float, float]] = {
     "order": (0.2, 1.0),

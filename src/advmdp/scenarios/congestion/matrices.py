@@ -15,8 +15,8 @@ import numpy as np
 
 from advmdp.core.arrays import LARGEST, FloatArray, exact_floats, frozen
 from advmdp.core.errors import InputError
-from advmdp.scenarios.csv_table import read_table
 from advmdp.scenarios.network.topology import Topology, demand_table
+from advmdp.scenarios.user_tables import read_table
 
 MOST_ENTRIES = 10**8
 COLUMNS = ("time", "from", "to", "amount")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from advmdp.core.arrays import FloatArray, frozen
 from advmdp.core.errors import InputError
 from advmdp.scenarios.base import positive
-from advmdp.scenarios.csv_table import CsvTable, read_table
 from advmdp.scenarios.network.topology import Topology
+from advmdp.scenarios.user_tables import CsvTable, read_table
 
 COSTS = ("delay", "congestion", "price")
 """The kinds of link cost."""
