@@ -377,6 +377,11 @@ def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
         ({"guarantee": True, "kinds": [0]}, "kinds"),
         ({"experts": ["nobody"]}, "some of UC-O-REPS"),
         ({"experts": ["hint"]}, "another expert"),
+        ({"experts": 7}, "a list of some of UC-O-REPS"),
+        ({"experts": "hint"}, "a list of some of UC-O-REPS"),
+        ({"rules": ["mine"]}, "^rules: .*expected a dictionary"),
+        ({"rules": 7}, "a dictionary of policies by name"),
+        ({"discount": np.full(3, 0.9)}, "discount"),
         ({"rules": {"mine": [1.0]}}, "policy"),
         ({"delta": 0.0}, "delta"),
         ({"horizon": 0}, "horizon"),
@@ -393,6 +398,8 @@ def test_invalid_hints_and_rules_are_refused() -> None:
         learner.hint(np.full(SK.num_transitions, 2.0))
     with pytest.raises(am.InputError, match="rule"):
         learner.set_rule("nobody's", am.uniform_policy(SK))
+    with pytest.raises(am.InputError, match="rule"):
+        learner.set_rule(["mine"], am.uniform_policy(SK))
     with pytest.raises(am.InputError, match="hint"):
         SelfTuning(SK, experts=[FIRST]).hint(np.zeros(SK.num_transitions))
 
