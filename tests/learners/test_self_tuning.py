@@ -183,6 +183,23 @@ def test_the_certificate_holds_with_experts_that_sleep() -> None:
     assert most <= SK.num_steps * (np.sqrt(T * np.log(len(learner.experts))) + 2.0)
 
 
+@pytest.mark.parametrize("experts", [None, [FIRST, "last x100"]], ids=repr)
+def test_the_certificate_holds_when_a_weight_that_underflowed_returns(experts: list[str] | None) -> None:
+    """Small losses leave one expert with all the weight; then every loss hits what the mixture prefers."""
+    world, T = am.MDP.random([1, 1], 2, seed=0), 2500
+    rng, learner = np.random.default_rng(0), SelfTuning(world.skeleton, T, guarantee=True, experts=experts)
+    for t in range(T):
+        if t == 2000:
+            assert 0.0 in learner.weights[:-1]
+            assert learner.mixing_cost < 1e-5
+        loss = np.array([0.0, 1e-6]) if t < 2000 else np.where(learner.q >= learner.q.max(), 1.0, 0.0)
+        learner.update(world.sample(learner.policy, rng), loss)
+        cost = learner.believed_by_mixture - learner.believed.min()
+        assert cost <= learner.mixing_cost + 1e-9
+    assert cost > 0.5
+    assert learner.mixing_cost <= np.sqrt(T * np.log(len(learner.experts))) + 2.0
+
+
 def test_units_do_not_matter() -> None:
     """Losses a thousand times smaller give the same policies: steps are relative to what losses vary by."""
     rng = np.random.default_rng(0)

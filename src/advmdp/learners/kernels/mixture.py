@@ -140,7 +140,7 @@ class Mixture(Rule):
                 cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
             )
         self.span = reduce_layers(world, self.z, self.reduced)
-        charge(self, world, block.late)
+        charge(self, world)
         return not block.late and count_path(
             self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
         )
@@ -180,27 +180,29 @@ def reduce_layers(world, z, out):
     return span
 
 
-def charge(self, world, late):
+def charge(self, world):
     """Add the believed losses and the mixability gap; an expert that sleeps is charged the loss of the mixture.
 
-    The mixture's loss uses the weights of the episode. The mix loss uses the current weights, which have changed if
-    the loss is late (AdaHedgeD, Flaspohler et al. 2021).
+    The mixture's loss uses the weights of the episode. The mix loss uses the current ones, which have changed if the
+    loss is late (AdaHedgeD, Flaspohler et al. 2021). It is computed from the believed losses: a weight that is too
+    small for a float64 may be that of the expert which this loss puts ahead.
     """
     n, rate = world.transitions, learning_rate(self)
-    paid, least, total = 0.0, INFINITY, 0.0
+    paid, ahead, least, before, after = 0.0, INFINITY, INFINITY, 0.0, 0.0
     for e in range(self.count):
         if self.awake[e]:
             self.losses[e] = dot(row(self.measures, e, n), self.reduced, n)
             paid += self.weights[e] * self.losses[e]
-    if late:
-        weigh_experts(self)
+            ahead = min(ahead, self.believed[e])
     for e in range(self.count):
         if self.awake[e]:
-            least = min(least, self.losses[e] if self.weights[e] > 0.0 else INFINITY)
+            least = min(least, self.believed[e] - ahead + self.losses[e])
     for e in range(self.count):
         if self.awake[e] and rate < INFINITY:
-            total += self.weights[e] * exp(-rate * (self.losses[e] - least))
-    mixed = least - log(total) / rate if rate < INFINITY else least
+            excess = self.believed[e] - ahead
+            before += exp(-rate * excess)
+            after += exp(-rate * (excess + self.losses[e] - least))
+    mixed = least - log(after / before) / rate if rate < INFINITY else least
     self.account[0] += max(0.0, paid - mixed)
     self.account[1] += paid
     for e in range(self.count):
