@@ -200,6 +200,27 @@ def test_the_certificate_holds_when_a_weight_that_underflowed_returns(experts: l
     assert learner.mixing_cost <= np.sqrt(T * np.log(len(learner.experts))) + 2.0
 
 
+def test_losses_may_grow_from_rounding_errors_to_one() -> None:
+    """Equal costs that differ in the last digit have tiny spans, and so steps that no ordinary loss can take."""
+    rng, learner, paid, least = (
+        np.random.default_rng(0),
+        SelfTuning(SK, rules={"mine": am.uniform_policy(SK)}),
+        0.0,
+        0.0,
+    )
+    for t in range(300):
+        loss = rng.choice([0.3, 0.1 + 0.2], SK.num_transitions) if t < 5 else np.linspace(0.0, 1.0, SK.num_transitions)
+        if t == 100:  # and shrink again
+            loss = loss * 1e-12
+        learner.hint(loss)
+        paid += am.occupancy(MDP, learner.policy) @ loss
+        least += am.best_response(MDP, loss)[1]
+        learner.update(MDP.sample(learner.policy, rng), loss)
+    uniform = am.occupancy(MDP, am.uniform_policy(SK)) @ np.linspace(0.0, 1.0, SK.num_transitions)
+    assert paid - least < 0.1 * (300 * uniform - least)
+    assert learner.believed_by_mixture - learner.believed.min() <= learner.mixing_cost + 1e-9
+
+
 def test_units_do_not_matter() -> None:
     """Losses a thousand times smaller give the same policies: steps are relative to what losses vary by."""
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ MOST_SPANS = cython.declare(cython.double, 10.0)  # the cap on the span of an ep
 FORGET = cython.declare(cython.double, 0.99)  # the factor on the earlier errors of a lag
 NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight too small to change the mixture
 REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected only in every tenth episode
+STEEPEST = cython.declare(cython.double, 1e7)  # the most that eta s may vary within a layer
 FAINTEST = cython.declare(cython.double, 1e-290)  # states with less mass take the policy of one expert
 
 
@@ -347,14 +348,25 @@ def step_of(self, e, t):
 
 
 def weigh_signal(self, world, signal, eta, log_w):
-    """Compute log w = log q_1 - eta s, minus the minimum of s in each layer: same projection, but no growing sums."""
+    """Compute log w = log q_1 - eta s, minus the minimum of s in each layer: same projection, but no growing sums.
+
+    A loss far larger than those before it, whose spans set eta, gets a smaller eta: the projection refuses log weights
+    beyond 1e8.
+    """
+    widest = 0.0
     for k in range(world.steps):
         first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
-        least = signal[first]
+        least, most = signal[first], signal[first]
         for i in range(first, last):
             least = signal[i] if signal[i] < least else least
+            most = signal[i] if signal[i] > most else most
+        widest = max(widest, most - least)
         for i in range(first, last):
-            log_w[i] = self.log_start[i] - eta * (signal[i] - least)
+            log_w[i] = signal[i] - least
+    if eta * widest > STEEPEST:
+        eta = STEEPEST / widest
+    for i in range(world.transitions):
+        log_w[i] = self.log_start[i] - eta * log_w[i]
 
 
 def project_expert(self, world, e, t, thread):
