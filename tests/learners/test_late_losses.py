@@ -355,3 +355,41 @@ def test_a_forecast_counts_for_one_episode() -> None:
     second = learner.begin()
     assert not np.allclose(learner.policy_of(first), plain)
     assert np.allclose(learner.policy_of(second), plain)
+
+
+@pytest.mark.parametrize("experts", [None, ["UC-O-REPS", "hint"], ["last of 2 x100", "hint"]], ids=repr)
+def test_a_file_may_be_written_at_any_time_with_forecasts_and_rules(experts: list[str] | None, tmp_path) -> None:
+    """After every call one learner is read from its file, the other is not; losses arrive in any order, or never."""
+    rng, rules = np.random.default_rng(5), {"mine": am.uniform_policy(SK)}
+    one, other = (am.SelfTuning(SK, rules=rules, experts=experts) for _ in range(2))
+    told: list[int] = []
+
+    def call(name: str, *arguments: object) -> object:
+        nonlocal other
+        found = [getattr(learner, name)(*arguments) for learner in (one, other)]
+        other.save(tmp_path / "learner.npz")
+        other = am.load_learner(tmp_path / "learner.npz")
+        state, expected = other.state(), one.state()
+        assert state.keys() == expected.keys()
+        assert all(state[key].tobytes() == expected[key].tobytes() for key in state)
+        assert found[0] == found[1]
+        return found[0]
+
+    for _ in range(80):
+        chance = rng.random()
+        if chance < 0.45 or not one.outstanding:
+            if rng.random() < 0.4:
+                call("hint", rng.random(SK.num_transitions))
+            if rng.random() < 0.2:
+                call("set_rule", "mine", am.best_response(MDP, rng.random(SK.num_transitions))[0])
+            call("begin")
+        else:
+            number = int(rng.choice(one.outstanding))
+            if chance < 0.9:
+                path = MDP.sample(one.policy_of(number), rng)
+                call("update", path, rng.random(SK.num_transitions), number)
+                told.append(number)
+            else:
+                call("drop", number)
+    assert told != sorted(told)
+    assert one.believed_by_mixture - one.believed.min() <= one.mixing_cost + 1e-9

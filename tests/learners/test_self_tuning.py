@@ -183,6 +183,44 @@ def test_the_certificate_holds_with_experts_that_sleep() -> None:
     assert most <= SK.num_steps * (np.sqrt(T * np.log(len(learner.experts))) + 2.0)
 
 
+@pytest.mark.parametrize("experts", [None, [FIRST, "last x100"]], ids=repr)
+def test_the_certificate_holds_when_a_weight_that_underflowed_returns(experts: list[str] | None) -> None:
+    """Small losses leave one expert with all the weight; then every loss hits what the mixture prefers."""
+    world, T = am.MDP.random([1, 1], 2, seed=0), 2500
+    rng, learner = np.random.default_rng(0), SelfTuning(world.skeleton, T, guarantee=True, experts=experts)
+    for t in range(T):
+        if t == 2000:
+            assert 0.0 in learner.weights[:-1]
+            assert learner.mixing_cost < 1e-5
+        loss = np.array([0.0, 1e-6]) if t < 2000 else np.where(learner.q >= learner.q.max(), 1.0, 0.0)
+        learner.update(world.sample(learner.policy, rng), loss)
+        cost = learner.believed_by_mixture - learner.believed.min()
+        assert cost <= learner.mixing_cost + 1e-9
+    assert cost > 0.5
+    assert learner.mixing_cost <= np.sqrt(T * np.log(len(learner.experts))) + 2.0
+
+
+def test_losses_may_grow_from_rounding_errors_to_one() -> None:
+    """Equal costs that differ in the last digit have tiny spans, and so steps that no ordinary loss can take."""
+    rng, learner, paid, least = (
+        np.random.default_rng(0),
+        SelfTuning(SK, rules={"mine": am.uniform_policy(SK)}),
+        0.0,
+        0.0,
+    )
+    for t in range(300):
+        loss = rng.choice([0.3, 0.1 + 0.2], SK.num_transitions) if t < 5 else np.linspace(0.0, 1.0, SK.num_transitions)
+        if t == 100:  # and shrink again
+            loss = loss * 1e-12
+        learner.hint(loss)
+        paid += am.occupancy(MDP, learner.policy) @ loss
+        least += am.best_response(MDP, loss)[1]
+        learner.update(MDP.sample(learner.policy, rng), loss)
+    uniform = am.occupancy(MDP, am.uniform_policy(SK)) @ np.linspace(0.0, 1.0, SK.num_transitions)
+    assert paid - least < 0.1 * (300 * uniform - least)
+    assert learner.believed_by_mixture - learner.believed.min() <= learner.mixing_cost + 1e-9
+
+
 def test_units_do_not_matter() -> None:
     """Losses a thousand times smaller give the same policies: steps are relative to what losses vary by."""
     rng = np.random.default_rng(0)
@@ -377,6 +415,11 @@ def test_hints_and_rules_are_kept_by_a_file(tmp_path) -> None:
         ({"guarantee": True, "kinds": [0]}, "kinds"),
         ({"experts": ["nobody"]}, "some of UC-O-REPS"),
         ({"experts": ["hint"]}, "another expert"),
+        ({"experts": 7}, "a list of some of UC-O-REPS"),
+        ({"experts": "hint"}, "a list of some of UC-O-REPS"),
+        ({"rules": ["mine"]}, "^rules: .*expected a dictionary"),
+        ({"rules": 7}, "a dictionary of policies by name"),
+        ({"discount": np.full(3, 0.9)}, "discount"),
         ({"rules": {"mine": [1.0]}}, "policy"),
         ({"delta": 0.0}, "delta"),
         ({"horizon": 0}, "horizon"),
@@ -393,6 +436,8 @@ def test_invalid_hints_and_rules_are_refused() -> None:
         learner.hint(np.full(SK.num_transitions, 2.0))
     with pytest.raises(am.InputError, match="rule"):
         learner.set_rule("nobody's", am.uniform_policy(SK))
+    with pytest.raises(am.InputError, match="rule"):
+        learner.set_rule(["mine"], am.uniform_policy(SK))
     with pytest.raises(am.InputError, match="hint"):
         SelfTuning(SK, experts=[FIRST]).hint(np.zeros(SK.num_transitions))
 

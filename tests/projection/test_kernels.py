@@ -14,6 +14,7 @@ import pytest
 
 import advmdp as am
 from advmdp.core import threads as threads_module
+from advmdp.projection import kernels, reference
 from advmdp.projection.kernels import exact
 from advmdp.projection.kernels.log_rows import sort_values
 from advmdp.projection.kernels.memory import Bounds, Layout, Workspace, new_answer
@@ -252,3 +253,11 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="do not belong"):
             solve_from(None, layout, bounds, workspace, log_w, block, 1e-9, 200)
+
+
+def test_the_kernels_name_the_functions_of_the_reference() -> None:
+    text = (kernels.__doc__ or "").partition("advmdp.projection.reference")[2].partition("\n\n")[0]
+    named = re.findall(r"``(\w+)``", text)
+    assert {"ball_rows", "box_rows", "evaluate", "hessian", "minimise", "push_forward"} == set(named)
+    assert all(callable(getattr(reference, name)) for name in named)
+    assert all((Path(kernels.__file__).parent / file).exists() for file in re.findall(r"``(\w+\.py)``", text))

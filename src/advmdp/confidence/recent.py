@@ -168,7 +168,7 @@ def recent_counts(
         raise InputError("window", "both a window and a discount", "one of them")
     if window is not None:
         whole("window", window, 1, MOST)
-    elif not 0.0 < fraction("discount", discount or 0.0) < 1.0:
+    elif not 0.0 < fraction("discount", 0.0 if discount is None else discount) < 1.0:
         raise InputError("discount", f"{discount!r}", "a number above 0 and below 1")
     if (drift > 0.0 or discount is not None) and confidence not in DRIFTING:
         raise InputError("confidence", f"{confidence!r} with drift or a discount", f"one of {', '.join(DRIFTING)}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import inf, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from advmdp.confidence import Counts
 from advmdp.core.arrays import MOST, FloatArray, apart
 from advmdp.core.errors import InputError
-from advmdp.learners.domains import LARGEST_SCORE, MEASURE, POLICY, SLACK, Domain, State, is_log
+from advmdp.learners.domains import LARGEST_SCORE, MEASURE, POLICY, SLACK, STATUS, Domain, State, is_log
 from advmdp.model.occupancy import flow_residuals
 from advmdp.model.skeleton import Skeleton
 
@@ -72,8 +72,8 @@ def chosen_experts(pool: list[Expert], names: Sequence[str] | None) -> list[Expe
     if names is None:
         return pool
     known = [expert.name for expert in pool]
-    if isinstance(names, str) or not names or any(name not in known for name in names):
-        raise InputError("experts", f"{names!r}", f"some of {', '.join(known)}")
+    if not isinstance(names, list | tuple) or not names or any(name not in known for name in names):
+        raise InputError("experts", f"{names!r}", f"a list of some of {', '.join(known)}")
     if set(names) == {"hint"}:
         raise InputError("experts", "the hint alone", "another expert too, for episodes without a hint")
     return [expert for expert in pool if expert.name in names]
@@ -164,13 +164,26 @@ def _sum_to_one(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
 
 
 def _are_hedged(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:
-    """Weights follow from the believed losses, the mixability gaps, and which experts are awake."""
-    gaps, believed = float(state["account"][0]), np.where(state["awake"], state["believed"], inf)
+    """Weights follow from the believed losses, the mixability gaps, and which experts are awake.
+
+    When an episode has begun, its hint is asleep already, but the weights are still those of this episode.
+    """
+    fits = np.abs(state[name] - _shares(state, state["awake"])) <= SLACK
+    if STATUS in state:
+        awake = state["awake"].copy()
+        awake[-1] = 1  # the hint, if the pool has one
+        fits |= (np.abs(state[name] - _shares(state, awake)) <= SLACK).all()
+    return fits
+
+
+def _shares(state: State, awake: NDArray[Any]) -> FloatArray:
+    """AdaHedge's weights of the experts that are awake."""
+    gaps, believed = float(state["account"][0]), np.where(awake, state["believed"], inf)
     excess = believed - believed.min()
     with np.errstate(over="ignore"):
         shares = np.exp(-log(len(excess)) * (excess / gaps)) if gaps > 0.0 else (excess <= 0.0).astype(float)
-    fits: NDArray[np.bool_] = np.abs(state[name] - shares / shares.sum()) <= SLACK
-    return fits
+    found: FloatArray = shares / shares.sum()
+    return found
 
 
 def _is_mixture(sk: Skeleton, state: State, name: str) -> NDArray[np.bool_]:

@@ -153,9 +153,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.window, self.discount, self.drift = window, discount, drift
         self._confidence = "weissman" if self.guarantee else "pointwise"
         self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
-        self.rules = {
-            str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
-        }
+        self.rules = _rules(self.skeleton, rules)
         self._threads = None if threads is None else whole("threads", threads, 1, MOST_THREADS)
         self._experts = chosen_experts(all_experts(self.skeleton, self.periods, self.rules), experts)
         self._crew = self._threads or threads_for(self.skeleton, len(self._experts))
@@ -242,7 +240,7 @@ class SelfTuning(ProjectedLearner[Pool]):
         InputError
             If there is no such rule, or if ``policy`` is not a policy.
         """
-        if name not in self.rules:
+        if not isinstance(name, str) or name not in self.rules:
             raise InputError("rule", f"{name!r}", f"one of {', '.join(self.rules) or 'none: pass rules= first'}")
         number = list(self.rules).index(name)
         self._memory.rules[number] = checked_policy(self.skeleton, policy)
@@ -370,6 +368,12 @@ def _flag(name: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise InputError(name, f"{value!r}", "True or False")
     return value
+
+
+def _rules(sk: Skeleton, given: Mapping[str, ArrayLike] | None) -> dict[str, list[float]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError("rules", f"{given!r}", "a dictionary of policies by name")
+    return {str(name): checked_policy(sk, policy).tolist() for name, policy in (given or {}).items()}
 
 
 def _periods(values: Sequence[int]) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ cdef class Mixture(Rule):
     cdef int learn(self, const World *world, Episodes *block, Index b) noexcept nogil
 
 cdef double reduce_layers(const World *world, Reals z, Floats out) noexcept nogil
-cdef void charge(Mixture self, const World *world, bint late) noexcept nogil
+cdef void charge(Mixture self, const World *world) noexcept nogil
 cdef double learning_rate(Mixture self) noexcept nogil
 cdef void weigh_experts(Mixture self) noexcept nogil
 cdef void remember(Mixture self, const World *world, Index t, Index told) noexcept nogil

@@ -32,6 +32,7 @@ MOST_SPANS = cython.declare(cython.double, 10.0)  # the cap on the span of an ep
 FORGET = cython.declare(cython.double, 0.99)  # the factor on the earlier errors of a lag
 NEGLIGIBLE = cython.declare(cython.double, 2.0**-53)  # a weight too small to change the mixture
 REST = cython.declare(cython.Py_ssize_t, 10)  # experts with such a weight are projected only in every tenth episode
+STEEPEST = cython.declare(cython.double, 1e7)  # the most that eta s may vary within a layer
 FAINTEST = cython.declare(cython.double, 1e-290)  # states with less mass take the policy of one expert
 
 
@@ -140,7 +141,7 @@ class Mixture(Rule):
                 cython.address(block.account), world.layer_transition_ptr, self.q, loss, block.dimensions, block.z
             )
         self.span = reduce_layers(world, self.z, self.reduced)
-        charge(self, world, block.late)
+        charge(self, world)
         return not block.late and count_path(
             self.visits, self.new_visits, self.new_seen, pairs_of(block, b), taken_of(block, b), block.steps
         )
@@ -180,27 +181,29 @@ def reduce_layers(world, z, out):
     return span
 
 
-def charge(self, world, late):
+def charge(self, world):
     """Add the believed losses and the mixability gap; an expert that sleeps is charged the loss of the mixture.
 
-    The mixture's loss uses the weights of the episode. The mix loss uses the current weights, which have changed if
-    the loss is late (AdaHedgeD, Flaspohler et al. 2021).
+    The mixture's loss uses the weights of the episode. The mix loss uses the current ones, which have changed if the
+    loss is late (AdaHedgeD, Flaspohler et al. 2021). It is computed from the believed losses: a weight that is too
+    small for a float64 may be that of the expert which this loss puts ahead.
     """
     n, rate = world.transitions, learning_rate(self)
-    paid, least, total = 0.0, INFINITY, 0.0
+    paid, ahead, least, before, after = 0.0, INFINITY, INFINITY, 0.0, 0.0
     for e in range(self.count):
         if self.awake[e]:
             self.losses[e] = dot(row(self.measures, e, n), self.reduced, n)
             paid += self.weights[e] * self.losses[e]
-    if late:
-        weigh_experts(self)
+            ahead = min(ahead, self.believed[e])
     for e in range(self.count):
         if self.awake[e]:
-            least = min(least, self.losses[e] if self.weights[e] > 0.0 else INFINITY)
+            least = min(least, self.believed[e] - ahead + self.losses[e])
     for e in range(self.count):
         if self.awake[e] and rate < INFINITY:
-            total += self.weights[e] * exp(-rate * (self.losses[e] - least))
-    mixed = least - log(total) / rate if rate < INFINITY else least
+            excess = self.believed[e] - ahead
+            before += exp(-rate * excess)
+            after += exp(-rate * (excess + self.losses[e] - least))
+    mixed = least - log(after / before) / rate if rate < INFINITY else least
     self.account[0] += max(0.0, paid - mixed)
     self.account[1] += paid
     for e in range(self.count):
@@ -345,14 +348,25 @@ def step_of(self, e, t):
 
 
 def weigh_signal(self, world, signal, eta, log_w):
-    """Compute log w = log q_1 - eta s, minus the minimum of s in each layer: same projection, but no growing sums."""
+    """Compute log w = log q_1 - eta s, minus the minimum of s in each layer: same projection, but no growing sums.
+
+    A loss far larger than those before it, whose spans set eta, gets a smaller eta: the projection refuses log weights
+    beyond 1e8.
+    """
+    widest = 0.0
     for k in range(world.steps):
         first, last = world.layer_transition_ptr[k], world.layer_transition_ptr[k + 1]
-        least = signal[first]
+        least, most = signal[first], signal[first]
         for i in range(first, last):
             least = signal[i] if signal[i] < least else least
+            most = signal[i] if signal[i] > most else most
+        widest = max(widest, most - least)
         for i in range(first, last):
-            log_w[i] = self.log_start[i] - eta * (signal[i] - least)
+            log_w[i] = signal[i] - least
+    if eta * widest > STEEPEST:
+        eta = STEEPEST / widest
+    for i in range(world.transitions):
+        log_w[i] = self.log_start[i] - eta * log_w[i]
 
 
 def project_expert(self, world, e, t, thread):
