@@ -450,9 +450,12 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def run_with_children(code: str, seconds: float = 120.0) -> str:
-    """What a script prints; one that hangs is ended with its children, and fails the test."""
+    """What a script prints; one that hangs is ended with its children, and fails the test.
+
+    Since 3.12, Python warns that a child of a process with threads may hang, which is what the script tests.
+    """
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
     ) as script:
         try:
             return script.communicate(timeout=seconds)[0].strip()
