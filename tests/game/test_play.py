@@ -454,8 +454,9 @@ def run_with_children(code: str, seconds: float = 120.0) -> str:
 
     Since 3.12, Python warns that a child of a process with threads may hang, which is what the script tests.
     """
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", code]
     with subprocess.Popen(
-        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
     ) as script:
         try:
             return script.communicate(timeout=seconds)[0].strip()
