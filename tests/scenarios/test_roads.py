@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from advmdp.scenarios.congestion.routers import (
 )
 from advmdp.scenarios.congestion.tntp import Roads, read_tntp
 from advmdp.scenarios.network.topology import topology_from
+from tests.helpers.cvx import cp
 
 BRAESS_NET = """<NUMBER OF ZONES> 2
 <NUMBER OF NODES> 4
