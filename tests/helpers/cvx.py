@@ -1,19 +1,17 @@
-"""CVXPY, which solves the problems of many oracles, for tests that may have to do without it.
+"""CVXPY, which solves the problems of many oracles, imported when a test uses it: not every Python has it.
 
-Not every Python has it. A test that uses `cp` is skipped then, but not the others in its file.
+Where it is missing, only such tests are skipped (see `conftest.py`), not the others of their files.
 """
 
+from importlib import import_module
 from typing import Any
-
-import pytest
 
 
 class _Later:
-    """The module, imported when something of it is used."""
-
     def __getattr__(self, name: str) -> Any:
-        module = pytest.importorskip("cvxpy", reason="no CVXPY; to run them: pip install 'advmdp[cvx]'")
-        return getattr(module, name)
+        if name.startswith("_"):  # pytest looks for its marks
+            raise AttributeError(name)
+        return getattr(import_module("cvxpy"), name)
 
 
 cp = _Later()
