@@ -151,4 +151,5 @@ class BuildKernels(build_ext):
         return done.stderr if done.returncode else None
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})
+if __name__ == "__main__":  # the processes that translate import this file, unless they are forked
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})

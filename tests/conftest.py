@@ -6,12 +6,18 @@ At the end of a run it says what was skipped, and what to install or do so that 
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 from hypothesis import settings
 
+from advmdp.core.errors import MissingPackageError
+from advmdp.core.optional import EXTRAS
+
+MISSING = {package for package in EXTRAS if find_spec(package) is None}
 mpl.use("Agg")
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -26,6 +32,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         for item in session.items:
             if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
                 raise pytest.UsageError(f"{item.nodeid} lost its xdist_group: install what constraints.txt lists")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[None]:
+    """Skip a test that needs a package of an extra that is not installed: not every Python has wheels of all."""
+    try:
+        return (yield)
+    except BaseException as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ImportError) and (package := needed(cause)) in MISSING:
+                pytest.skip(f"no {package}; to run them: pip install 'advmdp[{EXTRAS[package]}]'")
+            cause = cause.__cause__ or cause.__context__
+        raise
+
+
+def needed(error: ImportError) -> str:
+    """The package that was not found."""
+    return error.args[0] if isinstance(error, MissingPackageError) else f"{error.name}".partition(".")[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -37,6 +38,12 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:
     assert "no C compiler works here" in done.stderr
     assert "apt install gcc python3-dev" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_processes_that_translate_may_import_the_file_that_builds() -> None:
+    """They do so unless they are forked, as on macOS and since Python 3.14."""
+    pytest.importorskip("Cython", reason="no Cython; to run it: pip install cython")
+    assert "BuildKernels" in runpy.run_path(str(ROOT / "setup.py"), run_name="__mp_main__")
 
 
 def test_every_kernel_has_a_header() -> None:

@@ -15,6 +15,7 @@ from tests.helpers import ROOT
 from tests.helpers.browser import all_of, contrast, in_browser, show, started
 
 pytest.importorskip("sphinx", reason="no Sphinx; to run them: pip install 'advmdp[docs]'")
+pytest.importorskip("myst_parser", reason="no MyST parser; to run them: pip install 'advmdp[docs]'")
 
 from tools.site.math_svg import svg
 from tools.site.notebooks import cells_of, ipynb_of, markdown_of, run

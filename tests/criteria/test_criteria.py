@@ -1,5 +1,7 @@
 """Criteria: Examples 2.1 to 2.3 and Lemma 3.2 against arithmetic by hand, NumPy, CVXPY and convex analysis."""
 
+from __future__ import annotations
+
 import copy
 import json
 import re
@@ -7,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ import advmdp as am
 from advmdp.criteria import RISK, RISK_LEMMA, TOTAL, WORST
 from advmdp.verify.testing import check_criterion
 from tests.helpers import ROOT
+from tests.helpers.cvx import cp
 from tests.helpers.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.helpers.strategies import played, random_policy
 
@@ -425,7 +427,7 @@ def test_the_squared_worst_case_in_cvxpy() -> None:
         (lambda q, loss: cp.sqrt(q @ loss), "of curvature CONCAVE; expected an expression that DCP proves convex in q"),
         (lambda q, loss: q @ cp.multiply(q, loss), "of curvature UNKNOWN; expected an expression that DCP proves"),
         (lambda q, loss: cp.square(q @ (loss - 0.5) - 1.0) - cp.square(q @ loss), "DCP proves convex"),
-        (cp.multiply, "expected a scalar CVXPY expression"),
+        (lambda q, loss: cp.multiply(loss, q), "expected a scalar CVXPY expression"),
         (lambda q, loss: 1.0, "1.0; expected a scalar CVXPY expression"),
         (lambda q, loss: q @ loss + cp.Variable(), "with other variables; expected an expression in q and the loss"),
     ],

@@ -1,6 +1,7 @@
 """Experiments from spec to store: processes, kills, full disks, and the same bytes wherever runs are played."""
 
 import ctypes
+import gc
 import inspect
 import json
 import os
@@ -300,7 +301,9 @@ def test_a_failed_run_keeps_its_traceback_and_does_not_stop_the_others(
     path = spec_file(tmp_path, f'{FAILING}\n[[losses]]\nkind = "stochastic"\n')
     spec, out = read_spec(path), tmp_path / "out"
     monkeypatch.setattr("advmdp.experiments.engines.local.processes", spoiling)
+    frozen = gc.get_freeze_count()
     done = invoke("run", str(path), "-o", str(out))
+    assert gc.get_freeze_count() == frozen  # the command ends, but not its process
     assert done.exit_code == 1
     assert done.stderr.count("failed: ") == 6
     assert "6 runs played" in done.stderr

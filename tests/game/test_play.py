@@ -19,6 +19,7 @@ from advmdp.core.streams import stream_key, uniforms
 from advmdp.game import match
 from advmdp.game.ledger import marks
 from tests.helpers.damage import forge
+from tests.helpers.forks import run_with_children
 from tests.helpers.oracles import policies
 from tests.helpers.strategies import build_mdp
 
@@ -449,18 +450,6 @@ if child == 0:
     os._exit(0 if curves() == before else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-
-
-def run_with_children(code: str, seconds: float = 120.0) -> str:
-    """What a script prints; one that hangs is ended with its children, and fails the test."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
-    ) as script:
-        try:
-            return script.communicate(timeout=seconds)[0].strip()
-        finally:
-            if script.poll() is None:
-                os.killpg(script.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

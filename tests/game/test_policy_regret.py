@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,6 +10,7 @@ import advmdp as am
 from advmdp.game import policy_regret as module
 from advmdp.planning import linear_reaction
 from advmdp.planning.reacting import best_against_adaptive
+from tests.helpers.cvx import cp
 from tests.helpers.oracles import policies
 from tests.helpers.strategies import build_mdp, random_policy
 

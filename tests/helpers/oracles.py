@@ -1,13 +1,15 @@
 """Independent answers to compare with: slow, simple, and written without the code under test."""
 
+from __future__ import annotations
+
 import warnings
 from itertools import product
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse
 
 import advmdp as am
+from tests.helpers.cvx import cp
 
 
 def rows_of(sk: am.Skeleton) -> list[slice]:

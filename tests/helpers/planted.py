@@ -25,21 +25,27 @@ def batches(kind: str) -> list[Problems]:
         if found == kind
         for counted, count in ((0.0, 3), (1.0, 2))
     ]
-    return [*drawn, just_inside(20, np.random.default_rng(9))] if kind == "ball" else drawn
+    return [*drawn, just_inside(40, np.random.default_rng(9))] if kind == "ball" else drawn
 
 
 def just_inside(count: int, rng: np.random.Generator) -> Problems:
-    """Balls that hold u / sum u by no more than rounding, since they must empty a forbidden entry.
+    """Balls whose radius is spent on emptying a forbidden entry: u / sum u lies inside by no more than rounding.
 
-    Whether it lies inside shows only on ln u. No other problem here gets there.
+    Whether it lies inside shows only on ln u, in each problem whose rounding makes it seem to lie outside. No other
+    problem here gets there. The weights of the last layer are the masses that arrive at beta = 0, so the solver stays
+    at this point, up to rounding.
     """
     sk = am.Skeleton.dense([1, 6, 1], [2, 1])
     low = np.ones((count, sk.num_transitions))
-    low[:, :12] = rng.dirichlet(np.ones(6), (count, 2)).reshape(count, 12)
+    first, second = low[:, :6], low[:, 6:12]
+    first[:, 5] = 10.0 ** rng.uniform(-6, -1, count)
+    first[:, :5] = rng.dirichlet(np.ones(5), count) * (1 - first[:, 5:])
+    second[:] = rng.dirichlet(np.ones(6), count)
     log_weights = np.log(low)
     log_weights[:, 5] = -np.inf
+    log_weights[:, 12:] = np.log(second + [1, 1, 1, 1, 1, 0] * first)
     radius = np.full((count, sk.num_pairs), 2.0)
-    radius[:, 0] = 2 * low[:, 5] * (1 + 2.0**-52)
+    radius[:, 0] = 2 * first[:, 5] * (1 + 2.0**-52)
     return Problems(sk, "ball", log_weights, low, radius)
 
 

@@ -486,6 +486,7 @@ def test_an_episode_that_is_over_is_over() -> None:
 
 @pytest.fixture(scope="module")
 def example() -> dict:
+    pytest.importorskip("open_spiel", reason="no OpenSpiel; to run them: pip install open_spiel")
     return runpy.run_path(str(EXAMPLE))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import product
 from math import ceil, e, log, sqrt
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -15,6 +14,7 @@ from advmdp.learners.lazy_fpl import phase_length
 from advmdp.learners.mdp_exp3 import visiting
 from advmdp.learners.ossp import least_visits
 from advmdp.learners.perturbation import perturbation
+from tests.helpers.cvx import cp
 from tests.helpers.learners import Learner
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, summing
 

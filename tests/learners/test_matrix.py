@@ -4,13 +4,14 @@ The oracle is a loop in plain NumPy: it draws the trajectories, evaluates each p
 up the criterion by its definition.  The comparator is a linear or convex program of SciPy or CVXPY.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -18,6 +19,7 @@ from scipy.optimize import linprog
 import advmdp as am
 import advmdp.criteria
 from advmdp.core.streams import stream_key, uniforms
+from tests.helpers.cvx import cp
 from tests.helpers.learners import LEARNERS, NAMED, Learner
 from tests.helpers.oracles import owners, summing
 from tests.helpers.strategies import build_mdp

@@ -1,15 +1,17 @@
 """UC-O-REPS: against Algorithms 2 and 3 written out with CVXPY, against Hedge in closed form, and its bookkeeping."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import advmdp as am
 from advmdp.confidence import CHOICES, Kinds, confidence_set, pointwise_set
+from tests.helpers.cvx import cp
 from tests.helpers.damage import forge
 from tests.helpers.learners import played
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable

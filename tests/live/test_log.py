@@ -1,11 +1,13 @@
 """The log: what was appended is read, whatever is damaged is named, and there is one writer."""
 
+import gc
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,6 +140,86 @@ sys.stdin.read()
     with pytest.raises(am.LogError, match="in use"):  # in this process too
         Log.write(path)
     log.close()
+
+
+def test_a_log_that_nobody_uses_closes_itself(tmp_path: Path) -> None:
+    """Also one in a cycle; since 3.13 Python warns of connections that it must close, and a warning fails a test."""
+    path = make(tmp_path / "a.db")
+    held = [Log.write(path), Log.read(path)]
+    held.append(held)
+    with pytest.raises(am.LogError, match="in use"):
+        Log.write(path)
+    del held
+    gc.collect()
+    assert not Path(f"{path}-wal").exists()  # the last connection is closed
+    Log.write(path).close()
+
+
+def test_a_log_that_is_open_at_exit_is_closed(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    code = f"from advmdp.live.log import Log; log = Log.write({str(path)!r}); log._seal_of(1)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert not Path(f"{path}-wal").exists()
+
+
+def test_a_lock_that_is_damaged_or_of_no_use_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened, connect = make(tmp_path / "a.db"), [], sqlite3.connect
+
+    def open_locks_only(file: object, **options: Any) -> sqlite3.Connection:
+        if not f"{file}".endswith(".lock"):
+            raise sqlite3.OperationalError("unable to open database file")
+        opened.append(connect(file, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", open_locks_only)
+    with pytest.raises(am.StorageError, match="unable to open"):
+        Log.write(path)
+    Path(f"{path}.lock").write_text("no database" * 100)
+    with pytest.raises(am.LogError, match="no SQLite database"):
+        Log.write(path)
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
+INHERITED = """
+import os, signal, sys
+from advmdp.live.log import Event, Log
+
+path, ending = sys.argv[1:]
+log = Log.write(path)
+source, sink = os.pipe()
+child = os.fork()
+if child == 0:
+    os.read(source, 1)
+    if ending == "close":
+        log.close()
+    elif ending == "drop":
+        del log
+    sys.exit()
+log.close()
+another = os.fork()
+if another == 0:
+    Log.write(path).append([Event("ended", 0, 0, {"why": "stopped"})])
+    os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(another, 0)
+os.write(sink, b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("ending", ["close", "drop", "exit"])
+def test_a_forked_process_does_not_close_what_it_inherits(tmp_path: Path, ending: str) -> None:
+    """SQLite would delete the file with an event that yet another process has written before it was killed."""
+    path = make(tmp_path / "a.db")
+    # Numerical libraries have threads, of which Python 3.12 warns.
+    warnings = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
+    command = [sys.executable, *warnings, "-c", INHERITED, path, ending]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    assert [event.kind for _, event in Log.read(path).events()] == [*(event.kind for event in EVENTS), "ended"]
 
 
 def test_a_reader_sees_what_was_committed_and_cannot_write(tmp_path: Path) -> None:

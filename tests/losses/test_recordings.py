@@ -1,7 +1,5 @@
 """Recorded losses: a mutated file is refused, or its losses lie in [0, 1]."""
 
-import multiprocessing
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 import advmdp as am
 from tests.helpers.damage import attempt, damaged, odd_frame
+from tests.helpers.forks import run_with_children
 from tests.helpers.learners import SK
 
 
@@ -91,21 +90,23 @@ def test_a_parquet_file_without_columns_is_refused(tmp_path: Path) -> None:
         am.losses.Replay(SK, tmp_path / "empty.parquet")
 
 
+FORKED = """
+import os, sys
+import advmdp as am
+from tests.helpers.learners import SK
+
+am.losses.Replay(SK, sys.argv[1])
+child = os.fork()
+if child == 0:
+    try:
+        am.losses.Replay(SK, sys.argv[1])
+    except am.InputError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
 def test_a_forked_process_does_not_wait_for_threads_that_read_files(tmp_path: Path) -> None:
     """Polars has threads, which a fork leaves behind."""
-    path = recordings(tmp_path, "csv")
-    am.losses.Replay(SK, path)
-    answers = multiprocessing.get_context("fork").Queue()
-
-    def read() -> None:
-        try:
-            am.losses.Replay(SK, path)
-        except am.InputError as error:
-            answers.put(str(error))
-
-    child = multiprocessing.get_context("fork").Process(target=read)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that this process has threads
-        child.start()
-    assert "forked" in answers.get(timeout=60)
-    child.join(60)
+    assert "forked" in run_with_children(FORKED, str(recordings(tmp_path, "csv")))

@@ -1,10 +1,11 @@
 """The best policy in hindsight: against brute force, closed forms, and the whole sum as one convex program of CVXPY."""
 
+from __future__ import annotations
+
 import tracemalloc
 from itertools import product
 from types import SimpleNamespace
 
-import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.optimize
@@ -16,6 +17,7 @@ from numpy.testing import assert_allclose
 import advmdp as am
 from advmdp.planning.hindsight import Comparator, Played, comparator, comparators, quadratic, total_comparator
 from advmdp.planning.hindsight.quadratic import _least_in_hull as least_in_hull
+from tests.helpers.cvx import cp
 from tests.helpers.oracles import flow_rules, occupancy_variable, owners, summing
 from tests.helpers.strategies import build_mdp, mdps, random_policy
 

@@ -1,6 +1,7 @@
 """Extended backward induction and upper occupancy bounds, against linear programs over the same sets."""
 
-import cvxpy as cp
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
 import advmdp as am
+from tests.helpers.cvx import cp
 from tests.helpers.instances import NARROW, problem
 from tests.helpers.oracles import box_rules, flow_rules, l1_rules, occupancy_variable, owners, rows_of, summing
 from tests.helpers.strategies import played, random_policy

@@ -1,11 +1,8 @@
 """The extension modules: exponential and logarithm in each build, threads, forks, and refused input."""
 
 import importlib.util
-import multiprocessing
 import platform
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +10,6 @@ import numpy as np
 import pytest
 
 import advmdp as am
-from advmdp.core import threads as threads_module
 from advmdp.projection import kernels, reference
 from advmdp.projection.kernels import exact
 from advmdp.projection.kernels.log_rows import sort_values
@@ -23,6 +19,7 @@ from advmdp.projection.status import MESSAGES, Status
 from tests.helpers import ROOT
 from tests.helpers import hard_problems as hp
 from tests.helpers.builds import KERNELS, copied, rebuild, require_tools
+from tests.helpers.forks import run_with_children
 
 Long = np.longdouble
 needs_digits = pytest.mark.skipif(
@@ -169,31 +166,36 @@ def free_rows(sk: am.Skeleton) -> am.L1Ball:
     return am.L1Ball(np.zeros(sk.num_transitions), np.full(sk.num_pairs, 2.0))
 
 
-def project_in_a_fork(results: "multiprocessing.Queue[str]", threads: int) -> None:
-    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+REFUSING = """
+import os, sys
+import numpy as np
+import advmdp as am
+from advmdp.core import threads as threads_module
+
+sk = am.Skeleton.dense([1, 3, 3, 1], 2)
+rows = am.Box(np.zeros(sk.num_transitions), np.ones(sk.num_transitions))
+
+def project(threads):
+    return am.Projector(sk, threads=threads).project(np.arange(sk.num_transitions) / 9, rows).q.tobytes()
+
+before = project(2)
+assert threads_module._started
+child = os.fork()
+if child == 0:
     try:
-        am.Projector(sk, threads=threads).project(np.zeros(sk.num_transitions), free_rows(sk))
-        results.put("solved")
+        project(2)
     except am.AdvMDPError as error:
-        results.put(str(error))
+        print(error)
+    print(project(1) == before, flush=True)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # that is the point
 def test_a_forked_process_refuses_threads_and_works_without_them() -> None:
-    sk = am.Skeleton.dense([1, 3, 3, 1], 2)
-    am.Projector(sk, threads=2).project(np.zeros(sk.num_transitions), free_rows(sk))
-    assert threads_module._started
-    context = multiprocessing.get_context("fork")
-    said = []
-    for count in (2, 1):
-        results = context.Queue()
-        child = context.Process(target=project_in_a_fork, args=(results, count))
-        child.start()
-        said.append(results.get(timeout=60))
-        child.join()
-        assert child.exitcode == 0
-    assert "forked" in said[0]
-    assert said[1] == "solved"
+    error, solved = run_with_children(REFUSING).splitlines()
+    assert "forked" in error
+    assert solved == "True"
 
 
 FORKING = """
@@ -224,13 +226,13 @@ os.close(sink)
 found = os.read(source, 10_000)
 over.set()
 thread.join()
-assert found == project()
+print(found == project())
 """
 """In a process of its own: one with the threads of other libraries may not fork at will."""
 
 
 def test_a_forked_process_does_not_wait_for_a_thread_that_was_projecting() -> None:
-    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=60)
+    assert run_with_children(FORKING) == "True"
 
 
 def test_kernels_and_callers_number_the_statuses_alike() -> None:

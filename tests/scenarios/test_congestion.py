@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import cvxpy as cp
 import networkx as nx
 import numpy as np
 import polars as pl
@@ -27,6 +26,7 @@ from advmdp.scenarios.congestion.routers import DelayRouting, Fixed, shortest_by
 from advmdp.scenarios.network.routing import LOST
 from tests.helpers import ROOT
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
+from tests.helpers.cvx import cp
 
 EXAMPLE = ROOT / "examples" / "congestion.py"
 TUNED = "UC-O-REPS, tuned by hand"

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from advmdp.scenarios.congestion.routers import (
 from advmdp.scenarios.congestion.tntp import Roads, read_tntp
 from advmdp.scenarios.network.topology import topology_from
 from tests.helpers import ROOT
+from tests.helpers.cvx import cp
 
 BRAESS_NET = """<NUMBER OF ZONES> 2
 <NUMBER OF NODES> 4

@@ -34,7 +34,8 @@ def app(words: Sequence[str] | None = None) -> int:
         try:
             return _run(sys.argv[1:] if words is None else list(words))
         finally:
-            gc.freeze()  # the process ends: skipping the last garbage collection saves half a second
+            if words is None:  # the process ends
+                gc.freeze()  # skipping the last garbage collection saves half a second
             sys.stdout.flush()
     except KeyboardInterrupt:
         return 130

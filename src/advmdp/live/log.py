@@ -11,12 +11,15 @@ or inserted event.  At most one event has the same (episode, kind, step), whatev
 
 One writer: an agent holds a lock on the file ``<log>.lock`` while it is open; the lock ends with its process.  Anyone
 may read at any time, and sees the last commit.
+
+A log that nobody uses any more closes itself, at the latest when Python exits.
 """
 
 import json
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
@@ -72,8 +75,8 @@ class Log:
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: sqlite3.Connection | None) -> None:
         self.path = path
         self._connection = connection
-        self._lock = lock
         self._process = os.getpid()
+        self._close = weakref.finalize(self, _close, self._process, [connection, *([] if lock is None else [lock])])
         self.last, self._seal = 0, NOTHING
 
     @classmethod
@@ -88,7 +91,12 @@ class Log:
             if file.is_file() and not Path(f"{file}.lock").exists():
                 _refuse_others(file)
             lock = None if f"{path}" == IN_MEMORY else _locked(file)
-            connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
+            try:
+                connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
+            except BaseException:
+                if lock is not None:
+                    lock.close()
+                raise
             log = cls(file, connection, lock)
             try:
                 new = _is_new(file, connection)
@@ -203,11 +211,7 @@ class Log:
 
     def close(self) -> None:
         """Close the file and release its lock."""
-        with suppress(sqlite3.Error):
-            self._connection.close()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._close()
 
     def _create(self, values: list[object], count: int) -> None:
         """Create the tables and write the first events in one commit."""
@@ -250,6 +254,21 @@ class Log:
             raise LogError(f"{self.path}", "opened by the process that this one was forked from", "opened here")
 
 
+def _close(process: int, connections: list[sqlite3.Connection]) -> None:
+    """Close connections in the process that opened them.
+
+    Elsewhere, after a fork, SQLite forbids it: it could delete what another process has written.  They stay open.
+    """
+    if process != os.getpid():
+        import ctypes
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connections))  # Python would close what it frees
+        return
+    for connection in connections:
+        with suppress(sqlite3.Error):
+            connection.close()
+
+
 def _sealed(before: bytes, row: Sequence[object]) -> bytes:
     """The seal of an event; ``before`` is the previous seal."""
     hasher = blake2b(before, digest_size=8)
@@ -271,9 +290,9 @@ def _locked(file: Path) -> sqlite3.Connection:
     lock = sqlite3.connect(f"{file}.lock", timeout=0.0, isolation_level=None, check_same_thread=False)
     try:
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except BaseException as error:
         lock.close()
-        if "locked" not in str(error):
+        if not isinstance(error, sqlite3.OperationalError) or "locked" not in str(error):
             raise
         raise LogError(f"{file}", "in use by another agent", "one agent at a time (am.Agent.close ends it)") from None
     return lock

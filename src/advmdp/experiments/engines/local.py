@@ -203,6 +203,7 @@ def _work(pipe: Connection) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         with unswept():
             _get_ready()
+        gc.freeze()  # also at exit
         while True:
             task = Task(*_hear(pipe))
             horizon = json.loads(task.run)["horizon"]
@@ -247,12 +248,11 @@ def remembered() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def unswept() -> Iterator[None]:
-    """Exclude everything imported here from garbage collection, now and at exit: imports stay anyway."""
+    """Pause garbage collection during imports, which stay anyway."""
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         gc.enable()
 
 
