@@ -72,15 +72,15 @@ class PolicyRegret:
     episodes
         The number of episodes.
     total_loss
-        What the learner paid.
+        What the learner paid, in losses.
     names
         The names of the policies.
     policies
         The policies, (number of policies, num_pairs).
     paid
-        What each policy pays.
+        What each policy pays, in losses like ``total_loss``.
     units
-        What the losses are worth.
+        What the losses are worth; ``units.cost(paid, episodes)`` converts them.
 
     Examples
     --------

@@ -121,7 +121,8 @@ class Trajectory:
 
 def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> Trajectory:
     """The path from the start through these states; it may stop before the end."""
-    if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
+    listed = all(hasattr(part, "__len__") and not isinstance(part, str) for part in (states, actions))
+    if not listed or len(states) != len(actions) + 1:
         raise InputError(
             "trajectory", f"states {states!r}, actions {actions!r}", "lists of states and actions, with one state more"
         )
