@@ -701,7 +701,8 @@ def test_games_are_in_the_units_of_the_scenario(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers", [("", 1.0, 0.0), (5, 1.0, 0.0), ("ms", 0.0, 0.0), ("ms", -1.0, 0.0), ("ms", "a", 0.0), ("ms", 1.0, np.nan)]
+    "numbers",
+    [("", 1.0, 0.0), (5, 1.0, 0.0), ("ms", 0.0, 0.0), ("ms", -1.0, 0.0), ("ms", "a", 0.0), ("ms", 1.0, np.nan)],
 )
 def test_units_that_make_no_sense_are_refused(numbers: tuple) -> None:
     with pytest.raises(am.InputError, match="units"):
