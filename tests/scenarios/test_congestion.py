@@ -393,6 +393,9 @@ def test_what_is_wrong_is_named() -> None:
         congestion_game(diamond()).play({}, 1)
     with pytest.raises(am.InputError, match="routers: none; expected at least one"):
         congestion_game(diamond()).play({}, 3)
+    for routers in (5, {"a": 5}):
+        with pytest.raises(am.InputError, match="router.*5; expected"):
+            congestion_game(diamond()).play(routers, 3)  # type: ignore[arg-type]
 
 
 def test_the_largest_demands_are_kept() -> None:

@@ -110,6 +110,11 @@ class SelfTuning(ProjectedLearner[Pool]):
         The number of threads that project experts in parallel. The result does not depend on it. By default one, and
         in worlds of 400,000 transitions or more one for each core, or as many as ``OMP_NUM_THREADS`` says.
 
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or names no expert.
+
     Examples
     --------
     >>> import advmdp as am
@@ -153,6 +158,8 @@ class SelfTuning(ProjectedLearner[Pool]):
         self.window, self.discount, self.drift = window, discount, drift
         self._confidence = "weissman" if self.guarantee else "pointwise"
         self._recent = recent_counts(self.skeleton, window, discount, drift, self._confidence, self._kinds)
+        if not isinstance(rules, Mapping | None):
+            raise InputError("rules", f"{rules!r}", "a dictionary of policies by name")
         self.rules = {
             str(name): checked_policy(self.skeleton, policy).tolist() for name, policy in (rules or {}).items()
         }

@@ -140,7 +140,9 @@ class Account(NamedTuple):
             needs = "whose whole loss was told" if self.whole else "whose actions lead where they led then"
             which = f"Rules are judged on the {plural(len(self.known), 'episode')} {needs}"
             mean = f"paid {number(float(compared.mean()))} per episode" if len(compared) else "has no known total"
-            said.append(f"{which}. In the {len(compared):,} of these that are accounted for, the agent {mean}.")
+            part = 0 < len(compared) < len(self.known)
+            these = f"the {len(compared):,} of these whose total is known" if part else "these"
+            said.append(f"{which}. In {these}, the agent {mean}.")
         return said
 
 

@@ -294,7 +294,7 @@ class MDP:
         --------
         >>> import advmdp as am
         >>> am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
-        MDP(1 steps, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
+        MDP(1 step, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
         """
         table, state_names, action_names = layered(steps, initial)
         pointers, transition = table.compress()
