@@ -337,6 +337,20 @@ def test_an_impossible_extension_is_refused_and_the_agent_continues(steps: list,
         make(skeleton=am.Skeleton.dense([1, 2, 1], 2)).extend([("a", "b", "c")])
 
 
+def test_the_cost_for_missing_entries_also_fills_past_losses_after_an_extension() -> None:
+    shares = []
+    for missing in (80, 30, 1):
+        agent = make(missing=missing)
+        for _ in range(20):
+            agent.tell(ride(agent), LOSS)
+        agent.extend([("home", "bike", "station")])
+        assert alone(agent) == agent.state_bytes()
+        shares.append(agent.policy()["home"]["bike"])
+    assert shares[0] < 0.1
+    assert shares[2] > 0.9
+    assert shares[0] < shares[1] < shares[2]
+
+
 def test_a_bandit_agent_is_extended_too() -> None:
     agent = make(learner="UOBREPS", horizon=100)
     for _ in range(5):

@@ -1,6 +1,7 @@
 """The report of an agent: shadow baselines against rules written here, alarms, and the page."""
 
 import html
+import math
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -78,6 +79,8 @@ def test_drift_alarms_detect_drift_and_are_rarely_false() -> None:
     ((p, distance, radius),) = drifted(sk, {0: changed.tolist()}, 0.05)
     assert p == 0
     assert distance == pytest.approx(2 * abs(changed[:150].mean() - changed[150:].mean()))
+    n, pairs = 150, sk.num_pairs  # Weissman's inequality for two outcomes, where ln(2^2 - 2) = ln 2
+    assert radius == pytest.approx(2 * math.sqrt(2 * (math.log(2) + math.log(2 * pairs * n * (n + 1) / 0.05)) / n))
     assert 0.0 < radius < distance
     (with_one_more,) = drifted(sk, {0: [*changed.tolist(), 0]}, 0.05)
     assert with_one_more == (p, distance, radius)  # the union has one second half for each length, not two
