@@ -479,6 +479,17 @@ def test_the_page_of_the_docs_shows_what_the_command_prints() -> None:
     assert f"| *optimum* | {best.delay:.2f} | {best.delay:.2f} |" in text
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SelfTuning", "UC-O-REPS, adaptive step"])
+def test_the_learners_rows_of_the_docs_are_what_the_command_prints(name: str) -> None:
+    text = (EXAMPLE.parent.parent / "docs" / "congestion.md").read_text().replace("**", "")
+    example, game = runpy.run_path(str(EXAMPLE)), congestion_game()
+    router = standard_routers(game, 300, references={})[name]
+    (row,) = game.play({name: router}, 300, seed=1).table().iter_rows(named=True)
+    cells = [f"{row[key]:.1%}" if key in example["SHARES"] else f"{row[key]:,.2f}" for key in example["COLUMNS"]]
+    assert f"| {name} | {' | '.join(cells)} |" in text
+
+
 @pytest.fixture(scope="module")
 def page(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_congestion_report(course, tmp_path_factory.mktemp("page") / "page.html")
