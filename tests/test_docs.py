@@ -40,6 +40,18 @@ def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: py
         exec(compile(code, page.name, "exec"), names)
 
 
+def test_the_first_minute_prints_what_its_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    text, names = (ROOT / "docs" / "first_minute.md").read_text(), {}
+    fences = re.findall(r"```(python)?\n(.*?)```", text, re.DOTALL)
+    shown = [k for k, (language, _) in enumerate(fences) if not language]
+    assert len(shown) == 3
+    for k, (language, code) in enumerate(fences):
+        if language:
+            exec(compile(code, "docs/first_minute.md", "exec"), names)
+            printed = capsys.readouterr().out
+            assert k + 1 not in shown or printed == fences[k + 1][1]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

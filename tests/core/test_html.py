@@ -94,5 +94,11 @@ def test_the_certificates_of_a_game_are_in_its_card() -> None:
         cards[kind] = "".join(parsed(game._repr_html_()).itertext())
         if isinstance(game.learner, am.SelfTuning):
             assert f"mixingcost at most {game.learner.mixing_cost:.2f} more than any expert" in cards[kind]
+    losses.units = am.losses.Units("money", 100.0, 7.0)
+    game = am.play(mdp, losses, am.SelfTuning(mdp.skeleton), 30)
+    card = "".join(parsed(game._repr_html_()).itertext())
+    assert f"mixingcost at most {100.0 * game.learner.mixing_cost:.2f} money more" in card
+    assert f"best fixed policy{100.0 * game.comparator.value + 7.0 * 30:,.2f} money" in card
+    assert f"regret{100.0 * game.regret:+,.2f} money" in card
     assert ["a gap of at most" in card for card in cards.values()] == [True, True, False]
     assert ["mixing" in card for card in cards.values()] == [True, False, False]

@@ -474,7 +474,9 @@ def test_a_scenario_is_reported_in_its_units(tmp_path: Path) -> None:
         assert row["comparator"] == pytest.approx(scenario.money(best, 30))
         assert row["paid"] - row["comparator"] == pytest.approx(row["regret"])
     text = report(results)
-    assert "amounts in money" in text
+    end, _, pairs = text.partition(">Pairwise comparisons<")
+    assert "amounts in money" in end
+    assert "amounts in money" in pairs
     assert re.search(r"paid the least: -?[\d.]+ money on average", text)
     others = am.Results(make_store(tmp_path / "other", small_spec(1, **one | {"losses": [{"kind": "stochastic"}]})))
     assert others.runs["unit"].unique().to_list() == ["loss"]  # whose losses are nobody's money

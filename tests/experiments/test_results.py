@@ -235,6 +235,22 @@ def test_bad_arguments_are_refused(results: am.Results) -> None:
             results.regret(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("games", [5, None, [Played(0, 1.0)], {"a": Played(0, 1.0)}, {"a": [5]}])
+def test_what_is_not_a_list_of_games_by_label_is_refused(games: object) -> None:
+    with pytest.raises(am.InputError, match="games"):
+        am.Results.of_games(games)  # type: ignore[arg-type]
+
+
+def test_games_with_costs_in_different_units_cannot_be_compared() -> None:
+    battery = am.scenarios.make_scenario("battery", hours=3)
+    sk, losses = battery.mdp.skeleton, battery.losses_from(1)
+    plain, risk = am.SelfTuning(sk), am.SelfTuning(sk, criterion=am.Risk(0.5, 2.0))
+    games = {type(one.criterion).__name__: [am.play(battery.mdp, losses, one, episodes=3)] for one in (plain, risk)}
+    with pytest.raises(am.InputError, match="games: costs in loss and in money; expected costs in one unit"):
+        am.Results.of_games(games)
+    assert repr(am.Results.of_games({"plain": games["TotalLoss"]})) == "Results('games': 1 of 1 runs finished)"
+
+
 @pytest.mark.parametrize("label", ["*", "^.*$", "seed", "regret", "", "label"])
 def test_a_label_may_be_any_text(label: str) -> None:
     one = [Played(seed, regret) for seed, regret in ((0, 4.0), (1, 8.0), (2, 1.0))]

@@ -234,6 +234,19 @@ def test_policies_come_as_one_a_list_or_a_dictionary() -> None:
         named.paid[0] = 0.0
 
 
+def test_policies_may_be_given_by_name() -> None:
+    steps = [("home", "bus", "station", 1.0), ("home", "walk", "station", 1.0),
+             ("station", "train", "work", 1.0), ("station", "taxi", "work", 1.0)]  # fmt: skip
+    mdp = am.MDP.from_steps(steps)
+    game = am.play(mdp, am.losses.Stochastic(mdp.skeleton, seed=1), am.Uniform(mdp.skeleton), 20)
+    named = {"home": "walk", "station": {"train": 0.25, "taxi": 0.75}}
+    wanted = game.policy_regret(np.array([0.0, 1.0, 0.25, 0.75]))
+    for given, names in ((named, ("policy",)), ([named], ("0",)), ({"mine": named}, ("mine",))):
+        found = game.policy_regret(given)
+        assert found.names == names
+        assert found.paid.tobytes() == wanted.paid.tobytes()
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -505,3 +505,9 @@ def test_an_impossible_state_is_refused(name: str, change) -> None:
 def test_the_rule_is_compiled() -> None:
     assert isinstance(SelfTuning(SK)._rule, Mixture)
     assert SelfTuning(SK).compiled
+
+
+@pytest.mark.parametrize("rules", [5, "x", [SK]])
+def test_rules_that_are_no_dictionary_are_named(rules: object) -> None:
+    with pytest.raises(am.InputError, match="rules: .*; expected a dictionary of policies by name"):
+        am.SelfTuning(SK, rules=rules)  # type: ignore[arg-type]

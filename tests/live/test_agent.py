@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -336,6 +337,20 @@ def test_an_impossible_extension_is_refused_and_the_agent_continues(steps: list,
         make(skeleton=am.Skeleton.dense([1, 2, 1], 2)).extend([("a", "b", "c")])
 
 
+def test_the_cost_for_missing_entries_also_fills_past_losses_after_an_extension() -> None:
+    shares = []
+    for missing in (80, 30, 1):
+        agent = make(missing=missing)
+        for _ in range(20):
+            agent.tell(ride(agent), LOSS)
+        agent.extend([("home", "bike", "station")])
+        assert alone(agent) == agent.state_bytes()
+        shares.append(agent.policy()["home"]["bike"])
+    assert shares[0] < 0.1
+    assert shares[2] > 0.9
+    assert shares[0] < shares[1] < shares[2]
+
+
 def test_a_bandit_agent_is_extended_too() -> None:
     agent = make(learner="UOBREPS", horizon=100)
     for _ in range(5):
@@ -385,6 +400,7 @@ def test_settings_at_opening_must_match_the_file(tmp_path: Path) -> None:
     ("said", "message"),
     [
         ({"units": (90, 0)}, "units"), ({"units": 90}, "units"), ({"units": (0, np.inf)}, "units"),
+        ({"units": (-1e308, 1e308)}, "units"), ({"units": (0, 10**400)}, "units"),
         ({"outside": "ignore"}, "'clip' or 'error'"), ({"missing": "zero"}, "'carry', 'error' or a cost"),
         ({"learner": "selftuning"}, "expected one of SelfTuning, UCOREPS, OREPS, UOBREPS; did you mean SelfTuning"),
         ({"learner": "UCOREP"}, "did you mean UCOREPS"), ({"patience": 0}, "patience"), ({"seed": -1}, "seed"),
@@ -394,6 +410,31 @@ def test_settings_at_opening_must_match_the_file(tmp_path: Path) -> None:
 def test_invalid_settings_are_refused(said: dict, message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         make(**said)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda agent: agent.begin().arrive("station", cost=10**400),
+        lambda agent: agent.begin().cost(10**400, at="home"),
+        lambda agent: agent.tell(agent.begin(), LOSS | {("home", "bus"): 1e300}),
+        lambda agent: agent.observe(None, None),
+        lambda agent: agent.observe(5, 5),
+        lambda agent: agent.observe(["home", "station"], ["walk"], 5),
+        lambda agent: agent.extend(5),
+        lambda agent: agent.extend([5]),
+        lambda agent: agent.extend("home"),
+        lambda agent: agent.extend([], [("home",)]),
+        lambda agent: agent.extend([], [5]),
+        lambda agent: agent.extend([], 5),
+    ],
+)
+def test_bad_arguments_are_named_and_the_agent_continues(call: Callable[[am.Agent], object]) -> None:
+    agent = make()
+    with pytest.raises(am.InputError):
+        call(agent)
+    ride(agent)
+    assert agent.status().finished == 1
 
 
 def test_after_a_failed_commit_the_agent_can_be_reopened(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The report of an agent: shadow baselines against rules written here, alarms, and the page."""
 
 import html
+import math
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -78,7 +79,11 @@ def test_drift_alarms_detect_drift_and_are_rarely_false() -> None:
     ((p, distance, radius),) = drifted(sk, {0: changed.tolist()}, 0.05)
     assert p == 0
     assert distance == pytest.approx(2 * abs(changed[:150].mean() - changed[150:].mean()))
+    n, pairs = 150, sk.num_pairs  # Weissman's inequality for two outcomes, where ln(2^2 - 2) = ln 2
+    assert radius == pytest.approx(2 * math.sqrt(2 * (math.log(2) + math.log(2 * pairs * n * (n + 1) / 0.05)) / n))
     assert 0.0 < radius < distance
+    (with_one_more,) = drifted(sk, {0: [*changed.tolist(), 0]}, 0.05)
+    assert with_one_more == (p, distance, radius)  # the union has one second half for each length, not two
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -137,7 +142,7 @@ def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
     assert "1 other episode is left out" in said
     assert "What is known of their costs adds 9." in said
     assert "Rules are judged on the 4 episodes whose whole loss was told" in said
-    assert "In the 4 of these that are accounted for, the agent paid 2.50 per episode." in said
+    assert "In these, the agent paid 2.50 per episode." in said
     assert "'at random' would have paid 5, between 5 and 5. The whole interval is above what the agent paid." in said
 
 
@@ -159,7 +164,7 @@ def test_costs_outside_the_units_count_in_full_and_raise_an_alarm(tmp_path: Path
 
 def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:
     with played([(5.0, 5.0)] * 3) as agent:
-        assert "No alarm rings." in summary(agent, tmp_path)
+        assert "There are no alarms." in summary(agent, tmp_path)
         assert "h-alarms" not in (tmp_path / "agent.html").read_text()
 
 
@@ -174,6 +179,17 @@ def test_the_numbers_of_the_chart_keep_their_size_on_a_phone() -> None:
     assert [x for x, _ in first] == [0.0, 500.0, 1000.0]
     heights = np.array([y for _, y in first]) * 260 / 1000
     assert heights == pytest.approx([254.0, grid, 130.0], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"delta": 0}, {"delta": 1.0}, {"delta": "x"}, {"policies": 5}, {"policies": {"x": 5}}],
+)
+def test_bad_arguments_of_a_report_are_named(given: dict[str, object], tmp_path: Path) -> None:
+    with am.Agent.open(":memory:", skeleton=SK) as agent:
+        with pytest.raises(am.InputError, match="delta|polic"):
+            agent.report(tmp_path / "agent.html", **given)
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_report_without_episodes(tmp_path: Path) -> None:

@@ -493,6 +493,14 @@ def test_uniform_numbers_are_those_of_numpys_philox() -> None:
     assert (uniforms(key, 0, 10, 4).ravel() == expected).all()
 
 
+def test_custom_losses_may_be_given_by_name() -> None:
+    sk = am.Skeleton.from_steps([("home", "bus", "work"), ("home", "walk", "work")])
+    losses = am.losses.FromFunction(sk, lambda t: {("home", "bus"): 0.1 * t, ("home", "walk"): 0.5})
+    assert losses.block(0, 3).tolist() == [[0.0, 0.5], [0.1, 0.5], [0.2, 0.5]]
+    with pytest.raises(am.InputError, match="walk"):
+        am.losses.FromFunction(sk, lambda t: {("home", "bus"): 0.1}).at(0)
+
+
 def test_custom_losses_are_a_function_of_the_episode() -> None:
     sk = am.Skeleton.dense([1, 2, 1], 2)
     mine = am.losses.FromFunction(sk, lambda t: np.full(sk.num_transitions, (t % 4) / 4))

@@ -197,3 +197,8 @@ def test_a_skeleton_is_rebuilt_from_its_own_arrays_and_from_its_table(mdp: am.MD
     pair = np.repeat(np.arange(sk.num_pairs), np.diff(sk.transition_ptr))
     state = sk.state_of_pair[pair]
     assert am.Skeleton.sparse(sk.layer_sizes.tolist(), state, pair - sk.pair_ptr[state], sk.successor) == sk
+
+
+def test_the_repr_counts_one_thing_in_the_singular() -> None:
+    sk = am.Skeleton.from_steps([("home", "walk", "work")])
+    assert repr(sk) == "Skeleton(1 step, layers 1-1, 2 states, 1 action, 1 pair, 1 transition)"

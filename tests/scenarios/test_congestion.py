@@ -393,6 +393,9 @@ def test_what_is_wrong_is_named() -> None:
         congestion_game(diamond()).play({}, 1)
     with pytest.raises(am.InputError, match="routers: none; expected at least one"):
         congestion_game(diamond()).play({}, 3)
+    for routers in (5, {"a": 5}):
+        with pytest.raises(am.InputError, match="router.*5; expected"):
+            congestion_game(diamond()).play(routers, 3)  # type: ignore[arg-type]
 
 
 def test_the_largest_demands_are_kept() -> None:
@@ -474,6 +477,17 @@ def test_the_page_of_the_docs_shows_what_the_command_prints() -> None:
     assert found.table()["full"].to_list() == [0.0, 0.0]
     best = assignment(game, "optimum")
     assert f"| *optimum* | {best.delay:.2f} | {best.delay:.2f} |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SelfTuning", "UC-O-REPS, adaptive step"])
+def test_the_learners_rows_of_the_docs_are_what_the_command_prints(name: str) -> None:
+    text = (EXAMPLE.parent.parent / "docs" / "congestion.md").read_text().replace("**", "")
+    example, game = runpy.run_path(str(EXAMPLE)), congestion_game()
+    router = standard_routers(game, 300, references={})[name]
+    (row,) = game.play({name: router}, 300, seed=1).table().iter_rows(named=True)
+    cells = [f"{row[key]:.1%}" if key in example["SHARES"] else f"{row[key]:,.2f}" for key in example["COLUMNS"]]
+    assert f"| {name} | {' | '.join(cells)} |" in text
 
 
 @pytest.fixture(scope="module")

@@ -700,6 +700,23 @@ def test_games_are_in_the_units_of_the_scenario(name: str) -> None:
     assert table["regret"][0] == pytest.approx(scenario.scale * game.regret)
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [("", 1.0, 0.0), (5, 1.0, 0.0), ("ms", 0.0, 0.0), ("ms", -1.0, 0.0), ("ms", "a", 0.0), ("ms", 1.0, np.nan)],
+)
+def test_units_that_make_no_sense_are_refused(numbers: tuple) -> None:
+    with pytest.raises(am.InputError, match="units"):
+        am.losses.Units(*numbers)
+
+
+def test_units_of_another_type_are_named() -> None:
+    mdp = am.MDP.random([1, 2, 1], 2, seed=0)
+    losses = am.losses.Stochastic(mdp.skeleton)
+    losses.units = "ms"  # type: ignore[assignment]
+    with pytest.raises(am.InputError, match=r"losses\.units: a str; expected a Units"):
+        am.play(mdp, losses, am.Uniform(mdp.skeleton), episodes=1)
+
+
 def test_a_risk_and_plain_losses_have_no_units() -> None:
     battery = am.scenarios.make_scenario("battery", hours=4)
     plain = am.losses.Stochastic(battery.mdp.skeleton)

@@ -66,5 +66,10 @@ def one_of(word: object, known: Iterable[str]) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """1 run, 2 runs."""
+    """1 run, 2 runs, 1,000 runs."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def counted(count: int, thing: str) -> str:
+    """1 pair, 2 pairs, 1000 pairs: for reprs, which have no commas in numbers."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"

@@ -196,8 +196,9 @@ def _pairs(results: Results, table: pl.DataFrame) -> str:
             map(_turned, rows.iter_rows(named=True)), key=lambda pair: (ranks[i][pair[0]], ranks[i][pair[1]])
         )
         body = [row_of(_learner(results, one), cells, _learner(results, other)) for one, other, cells in pairs]
-        parts.append(table_of(head, body, setting_name(results, key), i, texts=2))
-    note = "Differences in what was paid, paired by seed. If an interval contains 0, it is open who pays less."
+        unit = _unit(results.runs.join(rows.select(SETTING).head(1), on=SETTING))
+        parts.append(table_of(head, body, f"{setting_name(results, key)}{unit}", i, texts=2))
+    note = "Differences in what was paid, paired by seed. If an interval contains 0, either may pay less."
     return "".join(parts) + f'<p class="note">{note}</p>'
 
 

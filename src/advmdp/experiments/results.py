@@ -139,7 +139,7 @@ class Results:
         found.root, found.name, found.spec = Path(), "games", {}
         entries: list[dict[str, Any]] = []
         curves: list[pl.DataFrame] = []
-        for label, played in games.items():
+        for label, played in _checked_games(games).items():
             for game in played:
                 folder = f"{label} {game.seed} {len(curves)}"
                 who = type(getattr(game, "learner", game)).__name__
@@ -150,6 +150,8 @@ class Results:
         if not entries:
             raise InputError("games", "none", "one or more, by label")
         found._entries, found._played, found._manifests = pl.DataFrame(entries), pl.concat(curves, how="diagonal"), {}
+        if len(names := found._played["unit"].unique().sort().to_list()) > 1:
+            raise InputError("games", f"costs in {' and in '.join(names)}", "costs in one unit")
         if (twice := found._entries.select(WHICH).is_duplicated()).any():
             label, seed = found._entries.filter(twice).select("label", "seed").row(0)
             raise InputError("games", f"two of '{label}' with seed {seed}", "one for each seed")
@@ -498,7 +500,19 @@ class Results:
 
     def __repr__(self) -> str:
         finished = int((self._entries["state"] == "finished").sum())
-        return f"Results({str(self.root)!r}: {finished} of {len(self._entries)} runs finished)"
+        where = self.name if self._played is not None else str(self.root)
+        return f"Results({where!r}: {finished} of {len(self._entries)} runs finished)"
+
+
+def _checked_games(games: Mapping[str, Sequence[Played]]) -> Mapping[str, Sequence[Played]]:
+    """Check that these are lists of games by label."""
+    if not isinstance(games, Mapping):
+        raise InputError("games", f"{games!r}", "a dictionary with a list of games for each label")
+    for label, played in games.items():
+        fit = isinstance(played, Sequence) and all(isinstance(getattr(g, "curve", None), pl.DataFrame) for g in played)
+        if not fit:
+            raise InputError(f"games of {label!r}", f"{played!r}", "a list of games, one for each seed")
+    return games
 
 
 def _frames(rows: Sequence[pl.DataFrame], columns: Iterable[str]) -> pl.DataFrame:

@@ -37,7 +37,7 @@ class BestFixedPolicy:
     policy
         The policy.
     paid
-        What it pays in the whole game.
+        What it pays in the whole game, in losses like ``total_loss``.
     lower
         No fixed policy pays less than this; -inf if nothing is proven.
     total_loss
@@ -49,7 +49,7 @@ class BestFixedPolicy:
     replays
         The number of games that the search played.
     units
-        What the losses are worth.
+        What the losses are worth; ``units.cost(paid, episodes)`` converts them.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from advmdp.game.progress import shown
 from advmdp.game.result import Game
 from advmdp.learners.base import Feedback, Learner
 from advmdp.learners.registry import fitting
-from advmdp.losses import Losses
+from advmdp.losses import Losses, Units
 from advmdp.model.mdp import MDP
 from advmdp.planning.hindsight import check_switching
 
@@ -158,6 +158,7 @@ def _fit(
     name, total = type(learner).__name__, learner.criterion == TotalLoss()
     granted: Literal["skeleton", "dynamics"] = "skeleton" if dynamics == "unknown" else "dynamics"
     optimises: Literal["any", "total"] = "total" if total else "any"
+    expect(Units, losses.units, "losses.units")
     if feedback == "bandit" and learner.feedback == "full":
         given = f"{name}, which must see the whole loss, in a game that shows only the losses along the path"
         raise InputError("learner", given, f"a bandit learner: {fitting('bandit', granted, optimises)}")

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from advmdp.core.arrays import FloatArray, frozen
 from advmdp.core.errors import InputError
@@ -42,7 +41,7 @@ LISTED = 4
 """How many policies are listed by name."""
 
 Progress = bool | Callable[[float], None] | None
-Policies = ArrayLike | Iterable[ArrayLike] | Mapping[str, ArrayLike]
+Policies = ByName | Iterable[ByName] | Mapping[str, ByName]
 
 
 class FixedPolicy(Uniform):
@@ -72,15 +71,15 @@ class PolicyRegret:
     episodes
         The number of episodes.
     total_loss
-        What the learner paid.
+        What the learner paid, in losses.
     names
         The names of the policies.
     policies
         The policies, (number of policies, num_pairs).
     paid
-        What each policy pays.
+        What each policy pays, in losses like ``total_loss``.
     units
-        What the losses are worth.
+        What the losses are worth; ``units.cost(paid, episodes)`` converts them.
 
     Examples
     --------
@@ -159,20 +158,30 @@ def shown_if_long(game: Game, replays: int, progress: Progress) -> AbstractConte
 
 def named_policies(sk: Skeleton, policies: Policies) -> dict[str, FloatArray]:
     """The checked policies by name, which is the key or the index in the list."""
-    if isinstance(policies, Mapping):
+    if isinstance(policies, Mapping) and not _by_state(sk, policies):
         given = {f"{name}": policy for name, policy in policies.items()}
     elif isinstance(policies, str) or not isinstance(policies, Iterable):
         raise InputError("policies", f"{policies!r}", f"an array of {sk.num_pairs}, or a list or dictionary of arrays")
     else:
         rows = list(policies)
-        alone = bool(rows) and np.ndim(rows[0]) == 0
-        given = {"policy": rows} if alone else {f"{k}": row for k, row in enumerate(rows)}
+        alone = bool(rows) and np.ndim(rows[0]) == 0 and not isinstance(rows[0], Mapping)
+        single = isinstance(policies, Mapping) or alone
+        given = {"policy": policies} if single else {f"{k}": row for k, row in enumerate(rows)}
     if not given:
         raise InputError("policies", "none", "one or more")
     return {name: _checked(sk, name, policy) for name, policy in given.items()}
 
 
-def _checked(sk: Skeleton, name: str, policy: ArrayLike) -> FloatArray:
+def _by_state(sk: Skeleton, policies: Mapping[str, ByName]) -> bool:
+    """Whether this is one policy by name, {state: ...}, rather than several with a name each."""
+    return (
+        bool(policies)
+        and set(policies) <= set(sk.state_names or ())
+        and all(isinstance(row, str | Mapping) for row in policies.values())
+    )
+
+
+def _checked(sk: Skeleton, name: str, policy: ByName) -> FloatArray:
     try:
         return checked_policy(sk, policy)
     except InputError as error:

@@ -220,7 +220,8 @@ class Game(Outcome):
         if (gap := float(self.curve["projection_gap"][-1])) > 0.0:
             rows["projections"] = f"a gap of at most {gap:.1e}"
         if isinstance(self.learner, SelfTuning):
-            rows["mixing"] = f"cost at most {self.learner.mixing_cost:,.2f} more than any expert (believed losses)"
+            more = units.shown(self.learner.mixing_cost)
+            rows["mixing"] = f"cost at most {more} more than any expert (believed losses)"
         line = self.curve.drop_nulls("regret")
         each = units.scale * line["loss"] / line["episode"] + units.offset
         pictures = curve(line["episode"], each, f"paid per episode so far, at the end {rows['per episode']}")

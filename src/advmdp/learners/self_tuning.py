@@ -110,6 +110,11 @@ class SelfTuning(ProjectedLearner[Pool]):
         The number of threads that project experts in parallel. The result does not depend on it. By default one, and
         in worlds of 400,000 transitions or more one for each core, or as many as ``OMP_NUM_THREADS`` says.
 
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or names no expert.
+
     Examples
     --------
     >>> import advmdp as am

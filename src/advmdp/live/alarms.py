@@ -1,8 +1,9 @@
 """Alarms of an agent: what a person should check.
 
-Drifting dynamics.  The visits of a pair are split in half by time.  Let N be the number of visits in a half, and S the
-number of possible successors.  If P(.|x, a) is the same in both halves, then with probability 1 - delta, simultaneously
-for all pairs and all times of checking (Weissman et al. 2003, a union over pairs, halves and N),
+Drifting dynamics.  The visits of a pair are split in half by time, without the last of an odd number.  Let N be the
+number of visits in a half, and S the number of possible successors.  If P(.|x, a) is the same in both halves, then with
+probability 1 - delta, simultaneously for all pairs and all times of checking (Weissman et al. 2003, a union over pairs,
+halves and N),
 
     |first - second|_1  <=  2 sqrt(2 (ln(2^S - 2) + ln(2 pairs N (N + 1) / delta)) / N).
 
@@ -87,7 +88,7 @@ def drifted(sk: Skeleton, order: dict[int, list[int]], delta: float) -> list[tup
         n = len(taken) // 2
         if width == 1 or n == 0:
             continue
-        halves = [_shares(taken[:n], first, width), _shares(taken[-n:], first, width)]
+        halves = [_shares(taken[:n], first, width), _shares(taken[n : 2 * n], first, width)]
         distance = float(np.abs(halves[0] - halves[1]).sum())
         log_sets = width * np.log(2.0) + np.log1p(-np.exp2(1.0 - width))
         term = log_sets + np.log(2.0 * sk.num_pairs * n * (n + 1.0) / delta)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from advmdp.core.arrays import FloatArray, floats, is_number
+from advmdp.core.arrays import LARGEST, FloatArray, floats, real
 from advmdp.core.errors import InputError
 from advmdp.model.by_name import ByName, loss_from_names
 from advmdp.model.skeleton import Skeleton
@@ -30,24 +30,24 @@ class Units(NamedTuple):
     def of(cls, units: object, outside: object) -> "Units":
         """Checked."""
         ends = list(units) if isinstance(units, tuple | list) else []
-        if len(ends) != 2 or not all(map(is_number, ends)) or not -np.inf < ends[0] < ends[1] < np.inf:
+        low, high = map(real, ends) if len(ends) == 2 else (np.nan, np.nan)
+        if not -LARGEST <= low < high <= LARGEST:
             raise InputError("units", f"{units!r}", "(low, high), the smallest and the largest cost of a step")
         if outside not in ("clip", "error"):
             raise InputError("outside", f"{outside!r}", "'clip' or 'error'")
-        return cls(float(ends[0]), float(ends[1]), str(outside))
+        return cls(low, high, str(outside))
 
     def check(self, where: str, cost: object) -> float:
         """Check a single cost."""
-        if not is_number(cost) or not np.isfinite(cost):  # type: ignore[call-overload]
+        if not abs(number := real(cost)) <= LARGEST:
             raise InputError(where, f"{cost!r}", "a finite number")
-        number = float(cost)  # type: ignore[arg-type]
         if self.outside == "error" and not self.low <= number <= self.high:
             raise InputError(where, f"{number}", f"a number from {self.low:g} to {self.high:g}, the units")
         return number
 
     def check_all(self, sk: Skeleton, costs: FloatArray) -> None:
         """Check costs over transitions; NaN means missing."""
-        bad = np.isinf(costs)
+        bad = np.abs(costs) > LARGEST
         if self.outside == "error":
             bad |= (costs < self.low) | (costs > self.high)
         if bad.any():
@@ -76,8 +76,8 @@ def checked_missing(missing: object) -> Missing:
     """Check the rule for missing entries."""
     if isinstance(missing, str) and missing in ("carry", "error"):
         return missing  # type: ignore[return-value]
-    if is_number(missing) and np.isfinite(missing):  # type: ignore[call-overload]
-        return float(missing)  # type: ignore[arg-type]
+    if abs(cost := real(missing)) <= LARGEST:
+        return cost
     raise InputError("missing", f"{missing!r}", "'carry', 'error' or a cost")
 
 

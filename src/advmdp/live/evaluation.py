@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from advmdp.confidence import RowSet
-from advmdp.core.arrays import FloatArray
+from advmdp.core.arrays import FloatArray, real
 from advmdp.core.errors import InputError
 from advmdp.core.wording import number, one_of, plural
 from advmdp.live.agent import Agent
@@ -181,8 +181,7 @@ def evaluate(
     34.5
     >>> agent.close()
     """
-    if isinstance(delta, bool) or not isinstance(delta, float) or not 0.0 < delta < 1.0:
-        raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
+    check_delta(delta)
     if method is not None and method not in METHODS:
         raise InputError("method", f"{method!r}", one_of(method, METHODS))
     history = History.read(log)
@@ -199,6 +198,12 @@ def evaluate(
     paid = float(np.mean(known)) if known else np.nan
     left, weight = evidence.episodes - used, 1.0 if chosen == WHOLE else weight
     return Evaluation(cost, low, high, chosen, used, left, paid, len(known), weight, evidence.clipped, delta, found)
+
+
+def check_delta(delta: float) -> None:
+    """Raise unless ``delta`` is a probability for an interval to miss the truth."""
+    if not 0.0 < real(delta) < 1.0:
+        raise InputError("delta", f"{delta!r}", "a number between 0 and 1")
 
 
 def all_estimates(

@@ -84,7 +84,7 @@ class Recorder:
         if (taken := world.successors[p].get(x)) is None:
             following = ", ".join(sk.state_label(y) for y in list(world.successors[p])[:8])
             raise InputError(f"episode {id}, {sk.where_pair(p)}", f"an arrival in {state}", f"one of {following}")
-        paid = None if cost is None else self.state.terms.units.check("cost", cost)
+        paid = None if cost is None else self.state.terms.units.check(f"cost of episode {id}, step {step}", cost)
         with self._writing() as events:
             self.state.arrive(r, taken)
             events.append(Event("arrived", id, step, {"state": state_name(sk, x), "transition": taken}))
@@ -159,6 +159,8 @@ class Recorder:
             world = self.state.worlds[before.body["world"]]
         path = path_from_names(world.skeleton, states, actions)
         body = {"world": world.number, "pairs": path.pairs.tolist(), "transitions": path.transitions.tolist()}
+        if not isinstance(costs, Iterable | None):
+            raise InputError("costs", f"{costs!r}", "a list of costs, one for each action")
         paid = None if costs is None else [self.state.terms.units.check("costs", cost) for cost in costs]
         if paid is not None and len(paid) != len(actions):
             raise InputError("costs", f"{len(paid)} costs", f"{len(actions)}, one for each action")

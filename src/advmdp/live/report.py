@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advmdp.core.arrays import FloatArray
+from advmdp.core.errors import InputError
 from advmdp.core.files import path_of, write_bytes
 from advmdp.core.wording import number, plural
 from advmdp.live.alarms import CHANGED, alarms
 from advmdp.live.answers import Status
+from advmdp.live.evaluation import check_delta
 from advmdp.live.evidence import Evidence, gather
 from advmdp.live.history import History
 from advmdp.live.shadows import Shadow, judged_on, shadows
@@ -50,6 +52,9 @@ def write_report(
     agent: "Agent", path: str | PathLike[str], policies: Mapping[str, object] | None = None, delta: float = 0.05
 ) -> Path:
     """Write the page; ``policies`` are more baselines, by name."""
+    check_delta(delta)
+    if not isinstance(policies, Mapping | None):
+        raise InputError("policies", f"{policies!r}", "a dictionary of policies by name")
     out = path_of("path", path)
     write_bytes(out, report_page(agent, policies, delta).encode())
     return out
@@ -63,7 +68,7 @@ def report_page(agent: "Agent", policies: Mapping[str, object] | None, delta: fl
     account = Account.of(evidence, status)
     sentences = account.sentences() + _sentences(account, beside, evidence.clipped)
     if not warnings:
-        sentences.append("No alarm rings.")
+        sentences.append("There are no alarms.")
     if any(CHANGED in text for text in warnings):
         sentences.append(
             "Some outcomes have changed (see Alarms). The estimates assume no change, so they are unreliable."
@@ -135,7 +140,9 @@ class Account(NamedTuple):
             needs = "whose whole loss was told" if self.whole else "whose actions lead where they led then"
             which = f"Rules are judged on the {plural(len(self.known), 'episode')} {needs}"
             mean = f"paid {number(float(compared.mean()))} per episode" if len(compared) else "has no known total"
-            said.append(f"{which}. In the {len(compared):,} of these that are accounted for, the agent {mean}.")
+            part = 0 < len(compared) < len(self.known)
+            these = f"the {len(compared):,} of these whose total is known" if part else "these"
+            said.append(f"{which}. In {these}, the agent {mean}.")
         return said
 
 

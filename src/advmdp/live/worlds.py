@@ -82,10 +82,12 @@ class WorldVersion:
         sk = self.skeleton
         if sk.state_names is None or sk.action_names is None:
             raise InputError("extend", "a world without names", "a world with names, such as from Skeleton.from_steps")
-        gone = dict.fromkeys((str(state), str(action)) for state, action in remove)
+        pairs = [_names("remove", pair, "(state, action)", 2) for pair in _rows("remove", remove)]
+        gone = dict.fromkeys((state, action) for state, action in pairs)
         for state, action in gone:
             sk.pair(state, action)
-        added = [_step(step) for step in steps]
+        rows = [_names("the step", step, "(state, action, next state)", 3) for step in _rows("steps", steps)]
+        added = [(state, action, successor) for state, action, successor in rows]
         kept = [step for step in self.steps if step[:2] not in gone]
         every = list(dict.fromkeys([*kept, *added]))
         start = sk.state_names[0]
@@ -109,11 +111,16 @@ class WorldVersion:
         return cls(number, skeleton, tuple((state, action) for state, action in described["removed"]))
 
 
-def _step(given: Any) -> tuple[Label, Label, Label]:
-    if isinstance(given, str) or len(given) != 3:
-        raise InputError("extend", f"the step {given!r}", "(state, action, next state)")
-    state, action, successor = map(str, given)
-    return state, action, successor
+def _rows(name: str, given: Any) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError("extend", f"{name}={given!r}", "a list")
+    return list(given)
+
+
+def _names(what: str, given: Any, expected: str, length: int) -> tuple[str, ...]:
+    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != length:
+        raise InputError("extend", f"{what} {given!r}", expected)
+    return tuple(map(str, given))
 
 
 def _reachable(start: Label, steps: list[Any]) -> set[Label]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from numpy.typing import ArrayLike
 
-from advmdp.core.arrays import FloatArray, expect, whole
+from advmdp.core.arrays import LARGEST, FloatArray, expect, real, whole
 from advmdp.core.errors import InputError
 from advmdp.losses.kernels.reaction import Reaction
 from advmdp.model.mdp import MDP
@@ -22,9 +22,14 @@ class Units:
     name
         The name of the unit, such as "money" or "ms".
     scale
-        What one unit of loss is worth.
+        What one unit of loss is worth, a positive number.
     offset
         What an episode costs besides.
+
+    Raises
+    ------
+    InputError
+        If the name is empty, or a number is not finite or ``scale`` not positive.
 
     Examples
     --------
@@ -36,6 +41,14 @@ class Units:
     name: str
     scale: float
     offset: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError("units", f"the name {self.name!r}", "a name, such as 'money'")
+        if not 0.0 < real(self.scale) <= LARGEST:
+            raise InputError("units", f"a scale of {self.scale!r}", "a positive number")
+        if not abs(real(self.offset)) <= LARGEST:
+            raise InputError("units", f"an offset of {self.offset!r}", "a finite number")
 
     def cost(self, loss: float, episodes: int = 1) -> float:
         """Convert a loss to a cost. A difference of losses, such as regret, is worth ``scale`` times itself.

@@ -9,7 +9,7 @@ which keeps the mean exact and the loss inside [0, 1] for any ``noise`` between 
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from advmdp.core.errors import InputError
 from advmdp.core.streams import Key, place, stream_key, uniforms
 from advmdp.losses.base import Losses, Policies
 from advmdp.losses.kernels.noise import add_noise
+from advmdp.model.by_name import ByName, loss_vector
 from advmdp.model.skeleton import Skeleton
 
 ENTRIES = 2**19
@@ -381,8 +382,8 @@ class FromFunction(Losses):
     skeleton
         The skeleton.
     function
-        ``function(t)`` returns the loss of episode t, (n,) or (n, d), in [0, 1]. It must return the same numbers when
-        it is called again, since a game asks more than once.
+        ``function(t)`` returns the loss of episode t, (n,) or (n, d), in [0, 1]; or, for one loss, {(state, action):
+        cost}. It must return the same numbers when it is called again, since a game asks more than once.
     dimensions
         The number d of losses at once; one by default.
 
@@ -401,12 +402,16 @@ class FromFunction(Losses):
     [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
-    def __init__(self, skeleton: Skeleton, function: Callable[[int], ArrayLike], dimensions: int | None = None) -> None:
+    def __init__(self, skeleton: Skeleton, function: Callable[[int], ByName], dimensions: int | None = None) -> None:
         super().__init__(skeleton, dimensions)
         if not callable(function):
             raise InputError("function", f"{function!r}", "a function from an episode to its loss")
         self.function = function
 
     def _block(self, first: int, stop: int, policies: Policies | None) -> FloatArray:
-        rows = [exact_floats(self.function(t), f"loss of episode {t}", self.shape) for t in range(first, stop)]
-        return np.array(rows)
+        return np.array([self._loss(t) for t in range(first, stop)])
+
+    def _loss(self, t: int) -> FloatArray:
+        made = self.function(t)
+        found = loss_vector(self.skeleton, made) if isinstance(made, Mapping) else made
+        return exact_floats(found, f"loss of episode {t}", self.shape)

@@ -172,7 +172,7 @@ def time_expand(
     >>> import advmdp as am
     >>> ring = np.roll(np.eye(3), 1, axis=1)[:, None]  # one action, which moves on
     >>> am.time_expand(ring, steps=4).mdp
-    MDP(4 steps, layers 1-1-1-1-1, 5 states, 1 actions, 4 pairs, 4 transitions)
+    MDP(4 steps, layers 1-1-1-1-1, 5 states, 1 action, 4 pairs, 4 transitions)
     """
     count = whole("steps", steps, 1)
     num_states, num_actions, tables = _steps(transition, count)

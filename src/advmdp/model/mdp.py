@@ -121,7 +121,8 @@ class Trajectory:
 
 def path_from_names(sk: Skeleton, states: Sequence[str | int], actions: Sequence[str | int]) -> Trajectory:
     """The path from the start through these states; it may stop before the end."""
-    if isinstance(states, str) or isinstance(actions, str) or len(states) != len(actions) + 1:
+    listed = all(hasattr(part, "__len__") and not isinstance(part, str) for part in (states, actions))
+    if not listed or len(states) != len(actions) + 1:
         raise InputError(
             "trajectory", f"states {states!r}, actions {actions!r}", "lists of states and actions, with one state more"
         )
@@ -293,7 +294,7 @@ class MDP:
         --------
         >>> import advmdp as am
         >>> am.MDP.from_steps([("home", "bus", "work", 1.0), ("home", "walk", "work", 1.0)])
-        MDP(1 steps, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
+        MDP(1 step, layers 1-1, 2 states, 2 actions, 2 pairs, 2 transitions)
         """
         table, state_names, action_names = layered(steps, initial)
         pointers, transition = table.compress()

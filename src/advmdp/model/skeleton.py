@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from advmdp.core.arrays import Scalar, frozen, integers, whole
 from advmdp.core.errors import InputError
 from advmdp.core.html import card
-from advmdp.core.wording import meant
+from advmdp.core.wording import counted, meant
 from advmdp.model.naming import layered
 from advmdp.model.skeleton_rules import check_rules
 from advmdp.model.tables import Table, checked_sizes, dense_pointers
@@ -480,10 +480,11 @@ class Skeleton:
         shown = sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]]
         actions = np.diff(self.pair_ptr)[:-1]
         least, most = int(actions.min()), int(actions.max())
-        choice = f"{most} actions" if least == most else f"{least} to {most} actions"
+        several = f"{least} to " if least < most else ""
+        steps, choice = counted(self.num_steps, "step"), f"{several}{counted(most, 'action')}"
+        pairs, transitions = counted(self.num_pairs, "pair"), counted(self.num_transitions, "transition")
         return (
-            f"Skeleton({self.num_steps} steps, layers {'-'.join(shown)}, {self.num_states} states, {choice}, "
-            f"{self.num_pairs} pairs, {self.num_transitions} transitions)"
+            f"Skeleton({steps}, layers {'-'.join(shown)}, {self.num_states} states, {choice}, {pairs}, {transitions})"
         )
 
     def _repr_html_(self) -> str:

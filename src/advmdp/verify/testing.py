@@ -64,8 +64,7 @@ def check_criterion(criterion: Criterion, sk: Skeleton | None = None, *, dimensi
     >>> import advmdp as am
     >>> am.testing.check_criterion(am.TotalLoss())
     """
-    if not isinstance(criterion, Criterion):
-        raise InputError("criterion", f"a {type(criterion).__name__}", "a Criterion")
+    expect(Criterion, criterion, "criterion")  # type: ignore[type-abstract]
     d = whole("dimensions", dimensions, 1)
     for number, skeleton in enumerate([expect(Skeleton, sk, "skeleton")] if sk is not None else _skeletons(seed)):
         rng = generator(seed, "check_criterion", str(number))

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from advmdp.core.arrays import FloatArray
+from advmdp.core.arrays import FloatArray, expect
 from advmdp.core.errors import InputError
 from advmdp.criteria import RISK, RISK_LEMMA, WORST, Criterion
 from advmdp.planning.hindsight.polytope import Polytope
@@ -138,8 +138,7 @@ class Written(Task):
 
 
 def task_of(polytope: Polytope, criterion: Criterion, dimensions: int) -> Task:
-    if not isinstance(criterion, Criterion):
-        raise InputError("criterion", f"a {type(criterion).__name__}", "a Criterion")
+    expect(Criterion, criterion, "criterion")  # type: ignore[type-abstract]
     terms = criterion.terms
     if terms is None:
         return Written(polytope, criterion)

@@ -137,8 +137,11 @@ def played(
 ) -> Course:
     """Play a game once with each router; see :meth:`CongestionGame.play`."""
     count = whole("episodes", episodes, 2)
-    if not routers:
-        raise InputError("routers", "none", "at least one, by its name")
+    if not isinstance(routers, Mapping) or not routers:
+        raise InputError("routers", f"{routers!r}" if routers else "none", "at least one, by its name")
+    for name, router in routers.items():
+        if not callable(getattr(router, "learn", None)):
+            raise InputError(f"router {name!r}", f"{router!r}", "a router, such as AdaptiveSteps(game)")
     rows: list[dict[str, Any]] = []
     use = np.empty((len(routers), count, len(game.topology.links)))
     p99 = {}

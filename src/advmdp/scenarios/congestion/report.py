@@ -131,7 +131,7 @@ def sentences(course: Course, mark: Callable[[str], str] = "'{}'".format) -> lis
         full = rows[name]["full"] > 0.0
         sure = "not certified, since queues are full" if full else f"certified within {gap:.2%}"
         against.append(f"{than} the {mark(name)} ({number(rows[name]['delay'])} {unit}, {sure})")
-    found = [f"{first}. That is {' and '.join(against)}." if against else f"{first}."]
+    found = [f"{first}. {mark(best['method'])} is {' and '.join(against)}." if against else f"{first}."]
     return [*found, _flapping(max(methods, key=lambda row: row["changed"]), best, mark, unit)]
 
 
