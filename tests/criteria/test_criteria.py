@@ -358,6 +358,26 @@ def test_a_sum_with_a_criterion_in_python_is_the_sum_of_both() -> None:
     assert repr(criterion) == "0.5 * FunctionCriterion(squared) + 2.0 * TotalLoss()"
 
 
+def test_a_subclass_that_overrides_the_value_is_played_as_it_is_written() -> None:
+    class Thrice(am.TotalLoss):
+        def value(self, sk: am.Skeleton, q: np.ndarray, loss: np.ndarray) -> float:
+            return 3.0 * super().value(sk, q, loss)
+
+        def subgradient(self, sk: am.Skeleton, q: np.ndarray, loss: np.ndarray) -> np.ndarray:
+            return 3.0 * super().subgradient(sk, q, loss)
+
+        def lipschitz(self, sk: am.Skeleton) -> float:
+            return 3.0
+
+    assert Thrice().terms is None
+    assert Thrice().description() is None
+    mdp = am.MDP.random([1, 3, 1], actions=2, seed=0)
+    losses, uniform = am.losses.Stochastic(mdp.skeleton, seed=1), am.uniform_policy(mdp.skeleton)
+    q = am.occupancy(mdp, uniform)
+    game = am.play(mdp, losses, am.Uniform(mdp.skeleton), episodes=20, criterion=Thrice())
+    assert game.total_loss == pytest.approx(sum(3.0 * float(q @ losses.at(t)) for t in range(20)), rel=1e-12)
+
+
 # --- criteria of one's own --------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ from advmdp.criteria.built_in import (
     WeightedSum,
     WorstCase,
     criterion_from,
+    table_of,
 )
 from advmdp.criteria.custom import Composite, CvxpyCriterion, FunctionCriterion
 from advmdp.criteria.kernels.terms import evaluate as evaluate_terms
@@ -48,4 +49,5 @@ __all__ = [
     "WorstCase",
     "criterion_from",
     "evaluate_terms",
+    "table_of",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from reprlib import recursive_repr
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -190,21 +190,32 @@ class Criterion(ABC):
 class Tabled(Criterion):
     """A criterion of the paper's examples, which consists of a single term."""
 
+    _overridden: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Note whether a subclass has a value or a subgradient of its own."""
+        super().__init_subclass__()
+        cls._overridden = cls._overridden or not {"value", "subgradient"}.isdisjoint(vars(cls))
+
     @property
     @abstractmethod
     def _term(self) -> tuple[int, float, float]:
         """(kind, alpha, c)."""
 
     @cached_property
-    def terms(self) -> FloatArray:
-        kind, alpha, c = self._term
-        return frozen(np.array([[kind, 1.0, alpha, c]]))
+    def _table(self) -> FloatArray:
+        return table_of(self)
+
+    @property
+    def terms(self) -> FloatArray | None:
+        """The term; None if a subclass overrides it in Python, which kernels would not see."""
+        return None if self._overridden else self._table
 
     def value(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> float:
-        return _evaluated(self, self.terms, sk, q, loss)[0]
+        return _evaluated(self, self._table, sk, q, loss)[0]
 
     def subgradient(self, sk: Skeleton, q: ArrayLike, loss: ArrayLike) -> FloatArray:
-        return _evaluated(self, self.terms, sk, q, loss)[1]
+        return _evaluated(self, self._table, sk, q, loss)[1]
 
     def lipschitz(self, sk: Skeleton) -> float:
         expect(Skeleton, sk, "skeleton")
@@ -215,6 +226,12 @@ class Tabled(Criterion):
         if not np.isfinite(bound):
             raise InputError(f"{self!r}", f"c L^(c-1) overflows at L = {sk.num_steps}", "a smaller c")
         return float(bound)
+
+
+def table_of(criterion: Tabled) -> FloatArray:
+    """The only row of its table."""
+    kind, alpha, c = criterion._term
+    return frozen(np.array([[kind, 1.0, alpha, c]]))
 
 
 @dataclass(frozen=True)

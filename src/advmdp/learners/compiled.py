@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from advmdp.confidence import Counts
 from advmdp.core.arrays import FloatArray, owned
 from advmdp.core.errors import AdvMDPError, InputError
-from advmdp.criteria import TotalLoss
+from advmdp.criteria import TotalLoss, table_of
 from advmdp.learners.base import Learner
 from advmdp.learners.domains import POLICY, Domain, State, check_state
 from advmdp.learners.episode import told_block
@@ -24,7 +24,7 @@ from advmdp.model.by_name import ByName
 from advmdp.model.kernels.world import Dynamics
 from advmdp.model.mdp import Trajectory
 
-TOTAL = TotalLoss().terms
+TOTAL = table_of(TotalLoss())
 
 
 class Memory(Protocol):
