@@ -26,7 +26,7 @@ def parameter_names(make: Callable[..., object]) -> tuple[str, ...]:
 
 def horizon_of(value: int) -> int:
     """Check a number of episodes: at least 1 and below 2^63."""
-    return whole("horizon", value if not isinstance(value, int) or value < 2**63 else -1, 1)
+    return whole("horizon", value, 1, 2**63 - 1)
 
 
 def between(name: str, value: float, most: float = inf) -> float:
