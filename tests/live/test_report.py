@@ -154,7 +154,7 @@ def test_costs_outside_the_units_count_in_full_and_raise_an_alarm(tmp_path: Path
     assert "cannot be compared with what was paid" in said
     assert "what the agent paid." not in said
     assert (found.cost, found.logged, found.clipped) == (10.0, 25.0, 8)
-    assert str(found).endswith("paid: 25; 8 costs outside the units, clipped in the estimate")
+    assert str(found).endswith("paid: 25 in these episodes; 8 costs outside the units, clipped in the estimate")
 
 
 def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:

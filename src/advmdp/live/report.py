@@ -18,6 +18,7 @@ from advmdp.core.files import path_of, write_bytes
 from advmdp.core.wording import number, plural
 from advmdp.live.alarms import CHANGED, alarms
 from advmdp.live.answers import Status
+from advmdp.live.evaluation import IMPOSSIBLE
 from advmdp.live.evidence import Evidence, gather
 from advmdp.live.history import History
 from advmdp.live.shadows import Shadow, judged_on, shadows
@@ -148,12 +149,13 @@ def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str
     mean = float(paid.mean()) if len(paid) and not clipped else np.nan
     if clipped and beside:
         said.append("Rules are judged by costs clipped to the units, so they cannot be compared with what was paid.")
-    for one in sorted(beside, key=lambda shadow: shadow.estimate.cost):
+    unknown = [one.name for one in beside if np.isnan(one.estimate.cost)]
+    for one in sorted((one for one in beside if one.name not in unknown), key=lambda shadow: shadow.estimate.cost):
         cost, low, high, _ = one.estimate
         judged = "below" if high < mean else "above" if low > mean else ""
         sure = f" The whole interval is {judged} what the agent paid." if judged else ""
         said.append(f"'{one.name}' would have paid {number(cost)}, between {number(low)} and {number(high)}.{sure}")
-    return said
+    return said + [f"What '{name}' would have paid is not known: {IMPOSSIBLE}." for name in unknown]
 
 
 def _chart(account: Account, beside: list[Shadow]) -> str:
@@ -170,7 +172,8 @@ def _shadow_table(paid: FloatArray, beside: list[Shadow]) -> str:
     body = [row(AGENT, [number(float(paid.mean())) if len(paid) else "–", "", "", f"{len(paid):,}"])]
     for one in beside:
         cost, low, high, episodes = one.estimate
-        body.append(row(escape(one.name), [number(cost), number(low), number(high), f"{episodes:,}"]))
+        known = None if np.isnan(cost) else cost
+        body.append(row(escape(one.name), [number(known), number(low), number(high), f"{episodes:,}"]))
     return table(["per episode", "paid", "at least", "at most", "episodes"], body, "Cost per episode, in your units")
 
 
