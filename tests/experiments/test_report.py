@@ -417,6 +417,7 @@ def test_the_weights_that_are_drawn_are_the_means(mixed: Path) -> None:
         np.testing.assert_allclose(layers[name], values.mean(axis=0))
     text = report(am.Results(mixed))
     assert "Which experts the mixture follows" in text
+    assert 'The number after "x" is the pace' in text
     assert "SelfTuning: switching losses, 400 episodes, mean over 3 seeds" in text
 
 

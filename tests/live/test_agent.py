@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -194,11 +195,28 @@ def test_a_bandit_learner_learns_once_all_costs_of_an_ended_episode_are_known() 
 
 def test_an_agent_for_whole_losses_warns_if_it_gets_single_costs_only() -> None:
     agent = make()
-    for _ in range(100):
+    for _ in range(9):
         ride(agent, cost=10)
-    with pytest.warns(am.AdvMDPWarning, match="SelfTuning learns from whole losses.*learner=UOBREPS"):
-        agent.begin()
-    assert agent.status().paid == 2000
+    with pytest.warns(am.AdvMDPWarning, match="SelfTuning learns from whole losses.*learner=UOBREPS") as said:
+        ride(agent, cost=10)
+    assert len(said) == 1
+    with warnings.catch_warnings(action="error"):
+        ride(agent, cost=10)
+    assert agent.status().paid == 220
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_agent_that_was_told_a_whole_loss_or_gets_costs_later_does_not_warn() -> None:
+    agent, silent = make(), make()
+    agent.tell(ride(agent, cost=10), LOSS)
+    for _ in range(20):
+        ride(agent, cost=10)
+        ride(silent)
+    late = [ride(silent) for _ in range(10)]
+    for one in late[:9]:
+        one.cost(10)
+    with pytest.raises(am.AdvMDPWarning, match="learns from whole losses"):
+        late[9].cost(10)
 
 
 def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:

@@ -224,7 +224,8 @@ def _weights(results: Results) -> str:
         return ""
     note = (
         "The height of a layer is the weight of an expert in the mixture. Episodes are on a logarithmic axis. Experts "
-        "with small weights are summed as others."
+        'with small weights are summed as others. The number after "x" is the pace of an expert: the larger it is, the '
+        "more strongly the expert prefers what its losses make cheap."
     )
     head = '<h2 id="h-weights">Which experts the mixture follows</h2>'
     body = "".join(figures)
