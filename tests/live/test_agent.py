@@ -1,5 +1,6 @@
 """The agent: names in and out, units, missing data, feedback of every kind, worlds that change, and files."""
 
+import re
 import sqlite3
 import threading
 import warnings
@@ -58,6 +59,7 @@ def test_the_documented_calls_work(tmp_path: Path) -> None:
     status = agent.status()
     assert (status.begun, status.finished, status.told, status.outstanding, status.paid) == (1, 0, 1, 0, 12.5)
     assert repr(status).startswith("Status(paid=12.5, begun=1")
+    assert max(len(digits) for digits in re.findall(r"\d+", f"{status} {agent.explain('home')}".replace("e-", ""))) < 9
     assert repr(agent).endswith("commute.db, SelfTuning: paid 12.50 so far; 1 episode begun, 1 told)")
     assert agent.explain("home").keys() == {"bus", "walk"}
     before = agent.state_bytes(), agent.policy(), agent.status()

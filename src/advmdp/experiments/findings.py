@@ -18,8 +18,8 @@ ENOUGH = 10
 MEANING = "Regret is what a learner paid above the best fixed policy on the losses that it met."
 """The definition of regret, shown wherever regret is shown."""
 REACTING = (
-    "Losses that react differ between learners: the regret of each compares it with the best fixed policy on the "
-    "losses that it provoked. So compare learners by what they paid, never by regret."
+    "Some of these losses react to the learner, so each learner met different losses. Compare what they paid, not "
+    "their regrets."
 )
 
 

@@ -39,7 +39,7 @@ COUNTS = {
     "told": "losses learned",
     "outstanding": "losses outstanding",
     "dropped": "losses given up",
-    "late": "losses that arrived after that",
+    "late": "losses that arrived after they were given up",
     "observed": "episodes that others decided",
     "clipped": "costs outside the units",
     "epochs": "epochs",
@@ -133,10 +133,12 @@ class Account(NamedTuple):
             one = "1 other episode is" if self.others == 1 else f"{self.others:,} other episodes are"
             said.append(f"{one} left out: not ended at the last state, or not all costs are known.{some}")
         if len(paid) and len(self.known) and not len(compared) == len(paid) == len(self.known):
-            needs = "whose whole loss was told" if self.whole else "whose actions lead where they led then"
-            which = f"Rules are judged on the {plural(len(self.known), 'episode')} {needs}"
+            needs = "whose whole loss is known" if self.whole else "whose actions still lead where they led then"
+            which = f"The rules below are compared on the {plural(len(self.known), 'episode')} {needs}"
             mean = f"paid {number(float(compared.mean()))} per episode" if len(compared) else "has no known total"
-            said.append(f"{which}. In the {len(compared):,} of these that are accounted for, the agent {mean}.")
+            few = 0 < len(compared) < len(self.known)
+            where = f"In the {len(compared):,} of these that ended with all costs known," if few else "There"
+            said.append(f"{which}. {where} the agent {mean}.")
         return said
 
 
@@ -194,10 +196,12 @@ def _actions(agent: "Agent", evidence: Evidence) -> str:
     sk, learner = agent.skeleton, agent.learner
     visits = np.add.reduceat(evidence.seen, sk.transition_ptr[:-1])
     radii = None if learner.row_set is None else learner.row_set.radii(sk)
+    outcomes = np.diff(sk.transition_ptr)
     chosen = np.sort(np.argsort(-visits, kind="stable")[:MOST_ACTIONS])
     body = []
     for p in chosen.tolist():
-        radius = "–" if radii is None else f"{min(2.0, float(radii[p])):.2f}"
+        known = "–" if radii is None else f"{min(2.0, float(radii[p])):.2f}"
+        radius = "one outcome" if outcomes[p] == 1 else known
         body.append(row(escape(sk.pair_label(p)), [f"{learner.policy[p]:.1%}", f"{visits[p]:,}", radius]))
     return table(["state/action", "probability now", "visits", "radius"], body, "Actions")
 
