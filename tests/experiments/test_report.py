@@ -287,10 +287,24 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
     assert text.startswith("b paid the least: 55.5 on average over 12 seeds (95% interval")
     assert "That is 50 (47.4%) less than a, the next (interval 50 to 50), and less on 12 of 12 seeds." in text
-    assert "lead over every other learner" in text
+    assert "Its lead over every other learner is larger than the variation between seeds. Its regret" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
     assert "12 seeds are too few to tell it from b." in text
+
+
+def test_the_headline_says_once_how_sure_all_leads_are(tmp_path: Path) -> None:
+    losses = [{"kind": "stochastic"}, {"kind": "switching", "period": 1}]
+    learners = [{"name": "Uniform", "label": "a"}, {"name": "ReplayLast", "label": "b"}]
+    root = make_store(tmp_path / "s", small_spec(seeds=3, horizons=[2], losses=losses, learners=learners))
+    headline, text = sentences(root, {"a": [100.0, 101.0, 102.0], "b": [50.0, 51.5, 52.0]})
+    sure = "All leads are larger than the variation between seeds, but 3 seeds are too few to be sure."
+    assert headline == f"b paid least on all 2 kinds of losses. {sure}"
+    assert "seeds are" not in text
+    assert "variation" not in text
+    headline, text = sentences(root, {"a": [50.0, 61.0, 52.0], "b": [51.0, 51.5, 62.0]})
+    assert headline.endswith("No lead over all other learners is larger than the variation between seeds.")
+    assert "3 seeds are too few to tell it from" in text
 
 
 def test_many_settings_can_be_unfolded(tmp_path: Path) -> None:
