@@ -5,6 +5,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from advmdp.experiments.toml_text import toml_text
 from advmdp.game.ledger import marks
 from advmdp.plot.shares import shares
 from advmdp.scenarios import make_scenario
+from advmdp.web import pages
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
 from tests.helpers.damage import unsealed
 from tests.helpers.stores import HTML, WHY, Played, make_store, small_spec
@@ -471,6 +473,28 @@ def test_tables_scroll_but_their_first_column_stays(browser: Any, mixed: Path, w
         )  # fmt: skip
         assert first == pytest.approx(left, abs=2)
         assert width < 600 or inner <= box.rect["width"]  # on a laptop everything fits
+
+
+@in_browser
+def test_a_shadow_shows_on_a_phone_that_a_table_scrolls(browser: Any, mixed: Path) -> None:
+    from matplotlib.image import imread
+
+    def edge(box: Any) -> float:
+        """The brightness of the right edge, between the head and the last row."""
+        image = imread(BytesIO(box.screenshot_as_png))[:, :, :3]
+        return float(np.median(image[90:-20, -5].mean(axis=1)))
+
+    show(browser, write_report(mixed), 390)
+    (box,) = all_of(browser, "#h-runs ~ .scroll")
+    before = edge(box)
+    browser.execute_script("arguments[0].scrollLeft = 1e4", box)
+    assert before < edge(box) - 0.05
+
+
+def test_a_long_table_says_how_many_rows_it_has() -> None:
+    rows = [pages.row(str(i), [i]) for i in range(75)]
+    assert "<span>All runs (scroll for all 75)</span>" in pages.table(["run", "number"], rows, "All runs")
+    assert "scroll for all" not in pages.table(["run", "number"], rows[:15], "All runs")
 
 
 def test_a_scenario_is_reported_in_its_units(tmp_path: Path) -> None:
