@@ -238,6 +238,37 @@ def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:
         agent.extend([("home", "bike", "station")])
 
 
+def test_errors_of_a_newcomer_name_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(am.InputError, match=r"^horizon: missing; expected a value: .*horizon="):
+        make(learner="UOBREPS")
+    for path in (tmp_path / "no" / "x.db", tmp_path / "no" / "such" / "x.db"):
+        with pytest.raises(am.StorageError, match=f"the folder {path.parent} does not exist"):
+            make(path)
+    agent = make()
+    with pytest.raises(am.StorageError, match="the folder .*no does not exist"):
+        agent.report(tmp_path / "no" / "x.html")
+    episode = agent.begin()
+    episode.arrive("station")
+    with pytest.raises(am.InputError, match=r"an arrival in 'wrok'; expected one of work; did you mean work\?$"):
+        episode.arrive("wrok")
+    with pytest.raises(am.InputError, match=r"an arrival in 'statoin'; expected one of work$"):
+        episode.arrive("statoin")
+    with pytest.raises(am.InputError, match="state: work, the last state"):
+        agent.explain("work")
+
+
+def test_another_skeleton_is_refused_by_the_first_step_that_differs(tmp_path: Path) -> None:
+    make(tmp_path / "a.db").close()
+    more = am.Skeleton.from_steps([*STEPS, ("home", "bike", "station")])
+    with pytest.raises(
+        am.InputError, match=r"the step \('home', 'bike', 'station'\), which the agent's first world lacks"
+    ):
+        make(tmp_path / "a.db", skeleton=more)
+    fewer = am.Skeleton.from_steps([step for step in STEPS if step[1] != "taxi"])
+    with pytest.raises(am.InputError, match=r"without the step \('station', 'taxi', 'work'\)"):
+        make(tmp_path / "a.db", skeleton=fewer)
+
+
 def test_patience_ends_and_drops_abandoned_episodes() -> None:
     agent = make(patience=3)
     first = agent.begin()

@@ -18,7 +18,7 @@ import numpy as np
 
 from advmdp.core.arrays import whole
 from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
-from advmdp.core.wording import number
+from advmdp.core.wording import number, one_of
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
 from advmdp.live.opening import learners_for, past_losses
@@ -69,7 +69,7 @@ class Recorder:
         """Record where the last decision of an episode led, and its cost."""
         r = self.find(id)
         world = self.state.worlds[r.world]
-        sk, x = world.skeleton, world.skeleton.state(state)
+        sk, x = world.skeleton, self._arrived(r, state)
         step = world.layer_of[x] - 1
         if 0 <= step < len(r.transitions):
             if (before := int(sk.successor[r.transitions[step]])) != x:
@@ -246,6 +246,19 @@ class Recorder:
                 f"{name} learns from whole losses (Agent.tell), but {UNTAUGHT} episodes ended with only costs of steps"
             )
             warn_caller(f"{says}, so it has learned no costs; learner={learners_for('bandit')} learns from such costs")
+
+    def _arrived(self, r: Running, state: Label) -> int:
+        """The number of the state of an arrival; an unknown name is compared only with those that can follow."""
+        world = self.state.worlds[r.world]
+        try:
+            return world.skeleton.state(state)
+        except InputError:
+            if r.ended or not isinstance(state, str):
+                raise
+        sk, p = world.skeleton, r.pairs[-1]
+        following = [sk.state_label(y) for y in world.successors[p]]
+        place = f"episode {r.number}, {sk.where_pair(p)}"
+        raise InputError(place, f"an arrival in {state!r}", one_of(state, following[:8]))
 
     def _step(self, r: Running, at: Label | None) -> int:
         """The step of a reported cost: the last one, or the one taken in the state ``at``."""
