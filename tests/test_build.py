@@ -17,6 +17,7 @@ from tools.merge_wheels import merge
 from advmdp.core import processor
 from advmdp.core.errors import MissingPackageError
 from advmdp.core.optional import EXTRAS, optional
+from tests.helpers.builds import BUILD, copied, require_tools
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -37,6 +38,27 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:
     assert "no C compiler works here" in done.stderr
     assert "apt install gcc python3-dev" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_quiet_build_shows_errors_only(tmp_path: Path) -> None:
+    require_tools()
+    kernel = copied(tmp_path) / "advmdp" / "projection" / "kernels" / "sums.py"
+    script = BUILD.replace(
+        '"setup.py", stop_after="init"', '"setup.py", ["--quiet", "build_ext"], stop_after="commandline"'
+    )
+    assert script != BUILD
+
+    def built() -> subprocess.CompletedProcess[str]:
+        kernel.touch()
+        command = [sys.executable, "-c", script, "advmdp.projection.kernels.sums", "-O1"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    good = built()
+    assert (good.returncode, good.stdout + good.stderr) == (0, "")
+    kernel.write_text(kernel.read_text() + "\ndef broken(:\n")
+    bad = built()
+    assert bad.returncode
+    assert "Error compiling Cython file" in bad.stderr
 
 
 def test_every_kernel_has_a_header() -> None:
