@@ -109,6 +109,7 @@ class BuildKernels(build_ext):
             shared_utility_qualified_name=SHARED,
             nthreads=self.parallel,
             force=self.force,
+            quiet=not self.distribution.verbose,  # setup.py --quiet; errors and warnings are shown all the same
         )
         for one, translated in zip(self.extensions, found, strict=True):
             one.sources = translated.sources

@@ -5,8 +5,8 @@
 
 There are three adversaries: one reacts to the player, one alternates from episode to episode, too fast to follow, and
 one switches every quarter of the game.  The first table shows the cost.  The second shows the regret: the excess cost
-over the best fixed policy on the losses that the learner met.  Losses that react differ between learners, so compare
-costs there.  Numbers are means with standard errors; the least is green.
+over the best fixed policy on the losses that the learner met.  Losses that react are different for each learner, so
+compare costs there.  Numbers are means with standard errors; the least is green.
 """
 
 import argparse

@@ -18,6 +18,7 @@ from tools.merge_wheels import merge
 from advmdp.core import processor
 from advmdp.core.errors import MissingPackageError
 from advmdp.core.optional import EXTRAS, optional
+from tests.helpers.builds import BUILD, copied, require_tools
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -44,6 +45,27 @@ def test_processes_that_translate_may_import_the_file_that_builds() -> None:
     """They do so unless they are forked, as on macOS and since Python 3.14."""
     pytest.importorskip("Cython", reason="no Cython; to run it: pip install cython")
     assert "BuildKernels" in runpy.run_path(str(ROOT / "setup.py"), run_name="__mp_main__")
+
+
+def test_a_quiet_build_shows_errors_only(tmp_path: Path) -> None:
+    require_tools()
+    kernel = copied(tmp_path) / "advmdp" / "projection" / "kernels" / "sums.py"
+    script = BUILD.replace(
+        '"setup.py", stop_after="init"', '"setup.py", ["--quiet", "build_ext"], stop_after="commandline"'
+    )
+    assert script != BUILD
+
+    def built() -> subprocess.CompletedProcess[str]:
+        kernel.touch()
+        command = [sys.executable, "-c", script, "advmdp.projection.kernels.sums", "-O1"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    good = built()
+    assert (good.returncode, good.stdout + good.stderr) == (0, "")
+    kernel.write_text(kernel.read_text() + "\ndef broken(:\n")
+    bad = built()
+    assert bad.returncode
+    assert "Error compiling Cython file" in bad.stderr
 
 
 def test_every_kernel_has_a_header() -> None:

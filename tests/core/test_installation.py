@@ -2,6 +2,8 @@
 
 import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,10 +34,13 @@ def test_every_extra_says_what_it_is_for_and_everything_wrong_has_a_fix() -> Non
         assert (one.level == "fine") == (one.fix == "")
 
 
-def test_a_missing_extra_is_a_note_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_optional_and_comes_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(installation, "installed", lambda name: None if name == "networkx" else installed(name))
     (note,) = [one for one in findings() if "networkx" in one.what]
-    assert note.level == "note"
+    assert note.level == "optional"
+    assert "is not installed (optional): networkx, for networks" in note.what
     assert note.fix == "pip install 'advmdp[routing]'"
 
 
@@ -114,6 +119,23 @@ def test_one_core_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.level for one in installation._cores()] == ["slow"]
 
 
-def test_what_is_broken_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_broken_comes_first_and_notes_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "_cores", lambda: iter([Finding("broken", "no cores", "add one")]))
-    assert next(findings()).what == "no cores"
+    monkeypatch.setattr(installation, "installed", lambda name: None if name == "ray" else installed(name))
+    monkeypatch.setattr(installation, "_forks_by_default", lambda: True)
+    found = list(findings())
+    assert found[0].what == "no cores"
+    assert "extra 'ray'" in found[-2].what
+    assert "only if your program starts processes itself" in found[-1].what
+
+
+def test_pip_adds_an_extra_to_what_is_installed_without_an_index() -> None:
+    """advmdp is not on PyPI, yet the command of a missing extra works: pip looks at what is installed first."""
+    pytest.importorskip("pip", reason="no pip; to run it: python -m ensurepip")
+    pytest.importorskip("matplotlib", reason="no matplotlib; to run it: pip install matplotlib")
+    if installed("advmdp") is None:
+        pytest.skip("advmdp runs from its sources without being installed; to run it: pip install .")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "advmdp[plot]"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert "Would install" not in said.stdout

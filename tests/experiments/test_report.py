@@ -5,6 +5,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from advmdp.experiments.toml_text import toml_text
 from advmdp.game.ledger import marks
 from advmdp.plot.shares import shares
 from advmdp.scenarios import make_scenario
+from advmdp.web import pages
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
 from tests.helpers.damage import unsealed
 from tests.helpers.stores import HTML, WHY, Played, make_store, small_spec
@@ -287,10 +289,24 @@ def test_sentences_say_what_the_numbers_do(tmp_path: Path) -> None:
     _, text = sentences(root, {"a": [100 + x for x in level], "b": [50 + x for x in level]})
     assert text.startswith("b paid the least: 55.5 on average over 12 seeds (95% interval")
     assert "That is 50 (47.4%) less than a, the next (interval 50 to 50), and less on 12 of 12 seeds." in text
-    assert "lead over every other learner" in text
+    assert "Its lead over every other learner is larger than the variation between seeds. Its regret" in text
     swapped = [x + (1 if i % 2 else -1) for i, x in enumerate(level)]
     _, text = sentences(root, {"a": level, "b": [x + 0.01 for x in swapped]})
     assert "12 seeds are too few to tell it from b." in text
+
+
+def test_the_headline_says_once_how_sure_all_leads_are(tmp_path: Path) -> None:
+    losses = [{"kind": "stochastic"}, {"kind": "switching", "period": 1}]
+    learners = [{"name": "Uniform", "label": "a"}, {"name": "ReplayLast", "label": "b"}]
+    root = make_store(tmp_path / "s", small_spec(seeds=3, horizons=[2], losses=losses, learners=learners))
+    headline, text = sentences(root, {"a": [100.0, 101.0, 102.0], "b": [50.0, 51.5, 52.0]})
+    sure = "All leads are larger than the variation between seeds, but 3 seeds are too few to be sure."
+    assert headline == f"b paid least on all 2 kinds of losses. {sure}"
+    assert "seeds are" not in text
+    assert "variation" not in text
+    headline, text = sentences(root, {"a": [50.0, 61.0, 52.0], "b": [51.0, 51.5, 62.0]})
+    assert headline.endswith("No lead over all other learners is larger than the variation between seeds.")
+    assert "3 seeds are too few to tell it from" in text
 
 
 def test_many_settings_can_be_unfolded(tmp_path: Path) -> None:
@@ -417,6 +433,7 @@ def test_the_weights_that_are_drawn_are_the_means(mixed: Path) -> None:
         np.testing.assert_allclose(layers[name], values.mean(axis=0))
     text = report(am.Results(mixed))
     assert "Which experts the mixture follows" in text
+    assert 'The number after "x" is the pace' in text
     assert "SelfTuning: switching losses, 400 episodes, mean over 3 seeds" in text
 
 
@@ -456,6 +473,28 @@ def test_tables_scroll_but_their_first_column_stays(browser: Any, mixed: Path, w
         )  # fmt: skip
         assert first == pytest.approx(left, abs=2)
         assert width < 600 or inner <= box.rect["width"]  # on a laptop everything fits
+
+
+@in_browser
+def test_a_shadow_shows_on_a_phone_that_a_table_scrolls(browser: Any, mixed: Path) -> None:
+    from matplotlib.image import imread
+
+    def edge(box: Any) -> float:
+        """The brightness of the right edge, between the head and the last row."""
+        image = imread(BytesIO(box.screenshot_as_png))[:, :, :3]
+        return float(np.median(image[90:-20, -5].mean(axis=1)))
+
+    show(browser, write_report(mixed), 390)
+    (box,) = all_of(browser, "#h-runs ~ .scroll")
+    before = edge(box)
+    browser.execute_script("arguments[0].scrollLeft = 1e4", box)
+    assert before < edge(box) - 0.05
+
+
+def test_a_long_table_says_how_many_rows_it_has() -> None:
+    rows = [pages.row(str(i), [i]) for i in range(75)]
+    assert "<span>All runs (scroll for all 75)</span>" in pages.table(["run", "number"], rows, "All runs")
+    assert "scroll for all" not in pages.table(["run", "number"], rows[:15], "All runs")
 
 
 def test_a_scenario_is_reported_in_its_units(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_single_table_needs_no_list(tmp_path: Path) -> None:
     assert len(runs_of(checked_spec(one, "spec.toml", tmp_path))) == 1
 
 
-@pytest.mark.parametrize(("text", "message"), [("a = ", "not TOML"), (None, "No such file")])
+@pytest.mark.parametrize(("text", "message"), [("a = ", "not TOML"), (None, "no such file")])
 def test_an_invalid_spec_file_is_named(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "spec.toml"
     if text is not None:

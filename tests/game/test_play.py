@@ -233,6 +233,12 @@ def test_mismatched_arguments_are_refused() -> None:
         am.play(MDP, am.losses.Stochastic(other.skeleton), learner(), 10)
     with pytest.raises(am.InputError, match="learner: made for another skeleton"):
         am.play(MDP, SWITCHING, am.Uniform(other.skeleton), 10)
+    with pytest.raises(am.InputError, match=r"mdp: a Skeleton; expected an MDP: a skeleton with its probabilities"):
+        am.play(SK, SWITCHING, learner(), 10)
+    with pytest.raises(am.InputError, match=r"^episodes: '10'; expected a whole number, 1 or more$"):
+        am.play(MDP, SWITCHING, learner(), "10")
+    with pytest.raises(am.InputError, match=r"1 or more, at most 9,007,199,254,740,992$"):
+        am.play(MDP, SWITCHING, learner(), 10**17)
     with pytest.raises(am.InputError, match="at most 5"):
         am.play(MDP, am.losses.Replay(SK, np.zeros((5, SK.num_pairs))), learner(), 6)
     with pytest.raises(am.InputError, match="episodes"):

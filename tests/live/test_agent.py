@@ -1,7 +1,9 @@
 """The agent: names in and out, units, missing data, feedback of every kind, worlds that change, and files."""
 
+import re
 import sqlite3
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +60,7 @@ def test_the_documented_calls_work(tmp_path: Path) -> None:
     status = agent.status()
     assert (status.begun, status.finished, status.told, status.outstanding, status.paid) == (1, 0, 1, 0, 12.5)
     assert repr(status).startswith("Status(paid=12.5, begun=1")
+    assert max(len(digits) for digits in re.findall(r"\d+", f"{status} {agent.explain('home')}".replace("e-", ""))) < 9
     assert repr(agent).endswith("commute.db, SelfTuning: paid 12.50 so far; 1 episode begun, 1 told)")
     assert agent.explain("home").keys() == {"bus", "walk"}
     before = agent.state_bytes(), agent.policy(), agent.status()
@@ -195,11 +198,28 @@ def test_a_bandit_learner_learns_once_all_costs_of_an_ended_episode_are_known() 
 
 def test_an_agent_for_whole_losses_warns_if_it_gets_single_costs_only() -> None:
     agent = make()
-    for _ in range(100):
+    for _ in range(9):
         ride(agent, cost=10)
-    with pytest.warns(am.AdvMDPWarning, match="SelfTuning learns from whole losses.*learner=UOBREPS"):
-        agent.begin()
-    assert agent.status().paid == 2000
+    with pytest.warns(am.AdvMDPWarning, match="SelfTuning learns from whole losses.*learner=UOBREPS") as said:
+        ride(agent, cost=10)
+    assert len(said) == 1
+    with warnings.catch_warnings(action="error"):
+        ride(agent, cost=10)
+    assert agent.status().paid == 220
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_agent_that_was_told_a_whole_loss_or_gets_costs_later_does_not_warn() -> None:
+    agent, silent = make(), make()
+    agent.tell(ride(agent, cost=10), LOSS)
+    for _ in range(20):
+        ride(agent, cost=10)
+        ride(silent)
+    late = [ride(silent) for _ in range(10)]
+    for one in late[:9]:
+        one.cost(10)
+    with pytest.raises(am.AdvMDPWarning, match="learns from whole losses"):
+        late[9].cost(10)
 
 
 def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:
@@ -217,6 +237,37 @@ def test_learners_that_do_not_fit_are_refused_with_those_that_do() -> None:
     assert alone(agent) == agent.state_bytes()
     with pytest.raises(am.InputError, match="known dynamics"):
         agent.extend([("home", "bike", "station")])
+
+
+def test_errors_of_a_newcomer_name_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(am.InputError, match=r"^horizon: missing; expected a value: .*horizon="):
+        make(learner="UOBREPS")
+    for path in (tmp_path / "no" / "x.db", tmp_path / "no" / "such" / "x.db"):
+        with pytest.raises(am.StorageError, match=f"the folder {path.parent} does not exist"):
+            make(path)
+    agent = make()
+    with pytest.raises(am.StorageError, match="the folder .*no does not exist"):
+        agent.report(tmp_path / "no" / "x.html")
+    episode = agent.begin()
+    episode.arrive("station")
+    with pytest.raises(am.InputError, match=r"an arrival in 'wrok'; expected one of work; did you mean work\?$"):
+        episode.arrive("wrok")
+    with pytest.raises(am.InputError, match=r"an arrival in 'statoin'; expected one of work$"):
+        episode.arrive("statoin")
+    with pytest.raises(am.InputError, match="state: work, the last state"):
+        agent.explain("work")
+
+
+def test_another_skeleton_is_refused_by_the_first_step_that_differs(tmp_path: Path) -> None:
+    make(tmp_path / "a.db").close()
+    more = am.Skeleton.from_steps([*STEPS, ("home", "bike", "station")])
+    with pytest.raises(
+        am.InputError, match=r"the step \('home', 'bike', 'station'\), which the agent's first world lacks"
+    ):
+        make(tmp_path / "a.db", skeleton=more)
+    fewer = am.Skeleton.from_steps([step for step in STEPS if step[1] != "taxi"])
+    with pytest.raises(am.InputError, match=r"without the step \('station', 'taxi', 'work'\)"):
+        make(tmp_path / "a.db", skeleton=fewer)
 
 
 def test_patience_ends_and_drops_abandoned_episodes() -> None:

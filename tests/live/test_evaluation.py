@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,9 +93,36 @@ def test_an_untried_action_gives_the_widest_interval() -> None:
     paths = drawn(50, behaviour, rng.random((50, SK.num_transitions)), rng)
     found, weight = weighted_estimates(SK, paths, policy, 0.05)
     assert weight == 0.0
-    for _, low, high in found.values():
+    for cost, low, high in found.values():
+        assert np.isnan(cost)
         assert low <= 0.0
         assert high >= SK.num_steps
+
+
+def test_a_policy_that_no_logged_path_follows_has_no_known_cost(tmp_path: Path) -> None:
+    """One episode of two; the policy takes the other action, so any cost of two steps is possible."""
+    steps = [("home", "bus", "station"), ("home", "walk", "station"), ("station", "train", "work")]
+    sk = am.Skeleton.from_steps(steps)
+    with am.Agent.open(":memory:", skeleton=sk, learner="UOBREPS", horizon=9, units=(0, 90), seed=1) as agent:
+        episode = agent.begin()
+        taken = episode.act().action
+        episode.arrive("station", cost=25)
+        episode.arrive("work", cost=15)
+        other = {"home": "walk" if taken == "bus" else "bus"}
+        never, same = am.evaluate(agent, other), am.evaluate(agent, {"home": taken})
+        page = agent.report(tmp_path / "r.html", {"the other": other}).read_text()
+    assert [np.isnan(one.cost) for one in never.estimates.values()] == [True, True, True]
+    assert (never.weight, never.low, never.high) == (0.0, 0.0, 180.0)
+    assert repr(never).startswith(
+        "not known: no logged path is possible under this policy (weight 0); between 0 and 180"
+    )
+    assert repr(never).endswith("paid: 40 in this episode")
+    assert "What 'the other' would have paid is not known" in page.replace("&#x27;", "'")
+    assert "nan" not in page.replace("&nbsp;", "").split("<body")[1]
+    assert same.weight == pytest.approx(2.0)  # it had probability 1/2
+    assert same.cost == pytest.approx(same.estimates["importance"].cost) == pytest.approx(80.0)
+    assert "mean weight" in str(replace(same, weight=0.4))
+    assert "mean weight" not in str(replace(same, weight=0.6))
 
 
 def test_the_interval_of_whole_losses_is_the_least_and_the_most_over_the_set() -> None:

@@ -96,7 +96,9 @@ def test_the_page_is_complete_and_self_contained(told: bool, tmp_path: Path) -> 
     assert "&lt;today&gt;" in page
     assert "<today>" not in page
     assert (REPLAY in page) == told
-    assert "home/bus" in page
+    row = "<th[^>]*>home/{}</th><td>[^<]*</td><td>[0-9]+</td><td>{}</td>"
+    assert re.search(row.format("bus", "[01][.][0-9][0-9]"), page)
+    assert re.search(row.format("walk", "one outcome"), page)
     assert "http" not in page.replace("http-equiv", "")
     assert "default-src 'none'" in page
 
@@ -141,8 +143,16 @@ def test_the_report_says_which_episodes_are_left_out(tmp_path: Path) -> None:
     assert "paid 3.50 per episode over 6 episodes, 21 in all." in said
     assert "1 other episode is left out" in said
     assert "What is known of their costs adds 9." in said
-    assert "Rules are judged on the 4 episodes whose whole loss was told" in said
-    assert "In these, the agent paid 2.50 per episode." in said
+    assert "The rules below are compared on the 4 episodes whose whole loss is known." in said
+    assert "There the agent paid 2.50 per episode." in said
+    with am.Agent.open(":memory:", skeleton=SK, units=(0, 10)) as agent:
+        for day in range(4):
+            agent.begin().arrive("work", cost=day + 1) if day < 3 else agent.begin()
+            if day:
+                agent.tell(day, {("home", "bus"): 5, ("home", "walk"): 5})
+        said = summary(agent, tmp_path)
+    assert "compared on the 3 episodes whose whole loss is known." in said
+    assert "In the 2 of these that ended with all costs known, the agent paid 2.50 per episode." in said
     assert "'at random' would have paid 5, between 5 and 5. The whole interval is above what the agent paid." in said
 
 
@@ -159,7 +169,7 @@ def test_costs_outside_the_units_count_in_full_and_raise_an_alarm(tmp_path: Path
     assert "cannot be compared with what was paid" in said
     assert "what the agent paid." not in said
     assert (found.cost, found.logged, found.clipped) == (10.0, 25.0, 8)
-    assert str(found).endswith("paid: 25; 8 costs outside the units, clipped in the estimate")
+    assert str(found).endswith("paid: 25 in these episodes; 8 costs outside the units, clipped in the estimate")
 
 
 def test_a_report_without_alarms_says_so(tmp_path: Path) -> None:

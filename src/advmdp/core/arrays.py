@@ -18,6 +18,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Kind = TypeVar("Kind")
 FLOAT64 = np.dtype(np.float64)
 HINTS = {
+    "MDP": ": a skeleton with its probabilities, as am.MDP(skeleton, transition) makes it",
     "Skeleton": " (mdp.skeleton is one)",
     "RowSet": " (L1Ball, Box or Point)",
     "Results": " (am.Results.of_games({name: [game]}) makes one)",
@@ -94,7 +95,7 @@ def whole(name: str, value: SupportsIndex, least: int, most: float = inf) -> int
     except TypeError:
         number = least - 1
     if not least <= number <= most or isinstance(value, bool):
-        upper = "" if most == inf else f", at most {most:g}"
+        upper = f", at most {int(most):,}" if most < MOST or MOST <= most < number else ""
         raise InputError(name, f"{value!r}", f"a whole number, {least} or more{upper}")
     return number
 

@@ -65,7 +65,19 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
-        raise StorageError(f"{path}", f"{error.strerror or error}", "a file that can be written") from None
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: Path, error: OSError) -> StorageError:
+    """The error for a file that cannot be written; the most frequent reason is that its folder does not exist."""
+    if not path.parent.is_dir():
+        return no_folder(path)
+    return StorageError(f"{path}", f"{error.strerror or error}", "a file that can be written")
+
+
+def no_folder(path: Path) -> StorageError:
+    """The error for a file in a folder that does not exist."""
+    return StorageError(f"{path}", f"the folder {path.parent} does not exist", "a file in a folder that exists")
 
 
 def table_bytes(table: Mapping[str, Any]) -> bytes:

@@ -28,6 +28,7 @@ USES = {
     "ray": "experiments on a cluster",
 }
 """By extra, what needs it."""
+ADDING = "advmdp is installed already, so these commands only add packages; they work although advmdp is not on PyPI."
 THREADED = "projection/kernels/dual"
 """A kernel that uses threads where the compiler had OpenMP."""
 
@@ -35,7 +36,7 @@ THREADED = "projection/kernels/dual"
 class Finding(NamedTuple):
     """Something about this installation, how serious it is, and how to fix it."""
 
-    level: Literal["fine", "note", "slow", "broken"]
+    level: Literal["broken", "slow", "fine", "optional", "note"]
     what: str
     fix: str = ""
 
@@ -73,8 +74,8 @@ def show_versions() -> None:
 
 
 def findings() -> Iterator[Finding]:
-    """Everything that was checked: what is broken first, then what is slow, then what is missing."""
-    order = ("broken", "slow", "note", "fine")
+    """Everything that was checked: what is broken or slow, what is fine, the missing extras, and notes."""
+    order = ("broken", "slow", "fine", "optional", "note")
     found = (*_python(), *_packages(), *_kernels(), *_stale(), *_threads(), *_cores(), *_extras())
     yield from sorted(found, key=lambda one: order.index(one.level))
 
@@ -120,7 +121,7 @@ def _kernels() -> Iterator[Finding]:
     if two_builds and asked and runs_v3():
         yield Finding("slow", f"{BASELINE} is set: kernels run without AVX2", f"unset {BASELINE}")
     elif two_builds and not runs_v3():
-        advice = "build from source on this machine: pip install --no-binary advmdp advmdp"
+        advice = "compile on this machine: pip install . in the folder of the sources"
         yield Finding("slow", "this processor has no AVX2; the kernels for any x86-64 processor run", advice)
     elif two_builds:
         yield Finding("fine", "kernels for x86-64-v3 (AVX2)")
@@ -169,8 +170,9 @@ def _threads() -> Iterator[Finding]:
     elif modules:
         yield Finding("fine", "kernels can use threads (OpenMP)")
     if multiprocessing.get_start_method(allow_none=True) == "fork" or _forks_by_default():
-        advice = "with threads=2 or more, start processes by multiprocessing.get_context('spawn')"
-        yield Finding("note", "processes start by fork, and a forked process cannot use threads", advice)
+        what = "a process started by fork cannot use threads: matters only if your program starts processes itself"
+        advice = "in programs with threads=2 or more, start them by multiprocessing.get_context('spawn')"
+        yield Finding("note", what, advice)
 
 
 def _forks_by_default() -> bool:
@@ -191,6 +193,7 @@ def _extras() -> Iterator[Finding]:
         missing = [name for name in packages if installed(name) is None]
         if missing:
             advice = f"pip install 'advmdp[{extra}]'"
-            yield Finding("note", f"the extra '{extra}' is missing ({', '.join(missing)}): for {use}", advice)
+            what = f"the extra '{extra}' is not installed (optional): {', '.join(missing)}, for {use}"
+            yield Finding("optional", what, advice)
         else:
             yield Finding("fine", f"the extra '{extra}' is installed: for {use}")

@@ -11,7 +11,7 @@ from rich.table import Table
 from advmdp.core.errors import InputError
 from advmdp.core.wording import apart, number, plural
 from advmdp.experiments.engines.local import Engine
-from advmdp.experiments.findings import MEANING, REACTING, setting_name
+from advmdp.experiments.findings import MEANING, reacting_note, setting_name
 from advmdp.experiments.reading import LOSS, SETTING
 from advmdp.experiments.results import Results
 from advmdp.experiments.runner import check, estimate, run_experiment
@@ -102,7 +102,7 @@ def _say_paid(results: Results, console: Console) -> None:
         rest = max(0, len(results.settings) - MOST_SETTINGS)
         console.print(f"Means over seeds. {MEANING}", highlight=False)
         if table["reacts"].any():
-            console.print(REACTING, highlight=False)
+            console.print(reacting_note(table), highlight=False)
         if rest:
             console.print(f"{plural(rest, 'more setting')}: see advmdp report", highlight=False)
 

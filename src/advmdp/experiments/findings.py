@@ -1,7 +1,8 @@
 """The findings of an experiment in sentences: who paid least, by how much, and how certain that is; then regret."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -18,9 +19,33 @@ ENOUGH = 10
 MEANING = "Regret is what a learner paid above the best fixed policy on the losses that it met."
 """The definition of regret, shown wherever regret is shown."""
 REACTING = (
-    "Losses that react differ between learners: the regret of each compares it with the best fixed policy on the "
-    "losses that it provoked. So compare learners by what they paid, never by regret."
+    "These losses react to the learner, so each learner met different losses. "
+    "Compare what they paid, not their regrets."
 )
+SOME_REACTING = REACTING.replace("These", "Some", 1).replace("Compare", "There, compare", 1)
+BEYOND = "larger than the variation between seeds"
+"""A lead whose interval is above 0."""
+
+
+class Finding(NamedTuple):
+    """Who paid least in a setting."""
+
+    winner: str
+    before: str
+    """What it paid, and its lead."""
+    sure: str
+    """How certain the lead is; empty if the headline says it for all settings."""
+    after: str
+    """Its regret, and what was left out."""
+    beyond: bool
+    """Whether its lead over every other learner is larger than the variation between seeds."""
+    seeds: int
+    """The smallest number of seeds that it shares with another learner; 0 without another."""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return " ".join(part for part in (self.before, self.sure, self.after) if part)
 
 
 def findings(
@@ -31,7 +56,7 @@ def findings(
     ``mark`` formats a learner's label.
     """
     shown = {label: mark(label) for label in results.every_label}
-    compared, items, winners = results.comparisons(level), [], []
+    compared, found, several = results.comparisons(level), {}, table.select(SETTING).n_unique() > 1
     for key, rows in table.group_by(SETTING, maintain_order=True):
         chosen = dict(zip(SETTING, key, strict=True))
         ranked, pairs, said = rows, compared.filter(**chosen) if len(compared) else compared, ""
@@ -39,10 +64,14 @@ def findings(
             here = results.only(**chosen, seed=shared)
             ranked, pairs = here.table(level), here.comparisons(level)
             said = f" This counts only the {plural(len(shared), 'seed')} that all learners have finished."
-        winner, clear, text = _finding(_marked(ranked, shown), _marked(pairs, shown), level)
-        winners.append((winner, clear))
-        items.append((setting_name(results, key), text + said))
-    return (_headline(winners) if len(items) > 1 else ""), items
+        one = _finding(_marked(ranked, shown), _marked(pairs, shown), level, not several)
+        found[setting_name(results, key)] = one._replace(after=one.after + said)
+    if not several:
+        return "", [(name, one.text) for name, one in found.items()]
+    alike = all(one.beyond for one in found.values()) or all(one.seeds == 1 for one in found.values())
+    kinds = results.settings["losses"].n_unique() == len(results.settings)
+    headline = f"{_who(list(found.values()), kinds)} {_how_often(list(found.values()))}".rstrip()
+    return headline, [(name, (one._replace(sure="") if alike else one).text) for name, one in found.items()]
 
 
 def _marked(frame: pl.DataFrame, shown: dict[str, str]) -> pl.DataFrame:
@@ -57,21 +86,34 @@ def _shared_seeds(runs: pl.DataFrame) -> list[int]:
     return sorted(shared) if any(len(own) > len(shared) for own in seeds) else []
 
 
-def _headline(winners: list[tuple[str, bool]]) -> str:
-    """Who paid least most often."""
-    if len({name for name, _ in winners}) == 1 and all(clear for _, clear in winners):
-        return f"{winners[0][0]} clearly paid least in all {len(winners)} settings."
-    counts = {name: sum(one == name for one, _ in winners) for name, _ in winners}
-    said = []
-    for name in sorted(counts, key=lambda one: -counts[one]):
-        clear = sum(sure for one, sure in winners if one == name)
-        how = "clearly" if clear == counts[name] else f"clearly in {clear}" if clear else "never clearly"
-        said.append(f"{name} in {counts[name]} of {len(winners)} ({how})")
-    return f"Who paid least, by setting: {', '.join(said)}."
+def _who(found: Sequence[Finding], kinds: bool) -> str:
+    """Who paid least how often; ``kinds`` says that settings differ in their losses only."""
+    what, on = ("kinds of losses", "on") if kinds else ("settings", "in")
+    counts = Counter(one.winner for one in found).most_common()
+    (first, often), others = counts[0], [f"{name} {on} {count}" for name, count in counts[1:]]
+    said = f"{first} paid least {on} {'all ' if not others else f'{often} of '}{len(found)} {what}"
+    return f"{', '.join([said, *others[:-1]])}{f', and {others[-1]}' if others else ''}."
 
 
-def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[str, bool, str]:
-    """The winner of a setting, whether its lead is clear, and the finding."""
+def _how_often(found: Sequence[Finding]) -> str:
+    """In how many settings the lead is certain, and whether the seeds suffice."""
+    count, most = sum(one.beyond for one in found), max(one.seeds for one in found)
+    if most == 0:
+        return ""
+    if most == 1:
+        return "One seed cannot show how certain this is."
+    if count == 0:
+        return "No lead over all other learners is " + BEYOND + "."
+    how = "All leads are" if count == len(found) else f"{count} of these leads {'is' if count == 1 else 'are'}"
+    return f"{how} {BEYOND}{_few(most)}"
+
+
+def _few(seeds: int) -> str:
+    return f", but {plural(seeds, 'seed')} are too few to be sure." if seeds < ENOUGH else "."
+
+
+def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float, alone: bool) -> Finding:
+    """The finding of a setting; ``alone`` says that there is no other, so that it must say whether seeds suffice."""
     best = rows.row(0, named=True)
     name, seeds = best["label"], best["seeds"]
     over = f"on average over {plural(seeds, 'seed')}" if seeds > 1 else "with its only seed"
@@ -80,12 +122,12 @@ def _finding(rows: pl.DataFrame, compared: pl.DataFrame, level: float) -> tuple[
     paid = f"{total} {over}{between}, {number(best['paid'] / best['horizon'])} per episode."
     after = f"{_regret(best)}{_doubt(best)}"
     if len(rows) == 1:
-        return name, False, f"{name} is the only learner: it paid {paid} {after}"
+        return Finding(name, f"{name} is the only learner: it paid {paid}", "", after, False, 0)
     ahead = {other: found for other in rows["label"][1:] if (found := _ahead(compared, name, other))}
-    margin = _margin(rows.row(1, named=True), ahead)
-    text = f"{name} paid the least: {paid} {margin} {_how_sure(ahead)} {after}"
-    clear = bool(ahead) and all(low is not None and low > 0.0 and n >= ENOUGH for _, low, _, _, n in ahead.values())
-    return name, clear, text
+    before = f"{name} paid the least: {paid} {_margin(rows.row(1, named=True), ahead)}"
+    beyond = bool(ahead) and all(low is not None and low > 0.0 for _, low, *_ in ahead.values())
+    fewest = min((n for *_, n in ahead.values()), default=0)
+    return Finding(name, before, _how_sure(ahead, alone), after, beyond, fewest)
 
 
 def _regret(row: dict[str, Any]) -> str:
@@ -135,7 +177,7 @@ def _margin(second: dict[str, Any], ahead: dict[str, Ahead]) -> str:
     return f"That is {amount(by, unit)}{share} less than {other}, the next{between}, and less on {times}."
 
 
-def _how_sure(ahead: dict[str, Ahead]) -> str:
+def _how_sure(ahead: dict[str, Ahead], alone: bool) -> str:
     """How certain the lead is, in words."""
     if not ahead:
         return ""
@@ -143,11 +185,16 @@ def _how_sure(ahead: dict[str, Ahead]) -> str:
     if fewest == 1:
         return "One seed cannot show how certain this is."
     open_ones = [other for other, (_, low, *_) in ahead.items() if low is None or low <= 0.0]
-    few = f", but {plural(fewest, 'seed')} are few: take this as a hint." if fewest < ENOUGH else "."
+    few = _few(fewest) if alone else "."
     if not open_ones:
-        return f"Its lead over every other learner is more than chance between seeds explains{few}"
-    rest = f" It is ahead of the others{few}" if len(open_ones) < len(ahead) else ""
+        return f"Its lead over every other learner is {BEYOND}{few}"
+    rest = f" Its lead over the others is {BEYOND}{few}" if len(open_ones) < len(ahead) else ""
     return f"{plural(fewest, 'seed')} are too few to tell it from {' or '.join(open_ones)}.{rest}"
+
+
+def reacting_note(table: pl.DataFrame) -> str:
+    """Why regrets cannot be compared where losses react, in all settings of a table or in some."""
+    return REACTING if table["reacts"].all() else SOME_REACTING
 
 
 def _ends(low: float | None, high: float | None) -> str:

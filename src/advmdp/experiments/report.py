@@ -19,7 +19,7 @@ import polars as pl
 
 from advmdp.core.files import path_of, write_bytes
 from advmdp.core.wording import apart, exact, number, plural
-from advmdp.experiments.findings import MEANING, REACTING, findings, setting_name
+from advmdp.experiments.findings import BEYOND, MEANING, REACTING, findings, reacting_note, setting_name
 from advmdp.experiments.flow_svg import flow_legend, flow_svg, layer_marks, shared_flow
 from advmdp.experiments.reading import LOSS, SETTING
 from advmdp.experiments.results import Results, in_units
@@ -111,10 +111,10 @@ def _summary(results: Results, table: pl.DataFrame) -> str:
         shown = f"<summary>{plural(len(rest), 'more setting')}</summary>"
         found += f'<details>{shown}<ul class="findings">{"".join(rest)}</ul></details>'
     lead = f"the {LEVEL:.0%} interval of the lead over each other learner is above 0"
-    clearly = f'"Clearly" means that {lead}, with at least 10 seeds. '
-    reacting = f"{REACTING} " if table["reacts"].any() else ""
+    certain = f'"{BEYOND.capitalize()}" means that {lead}. '
+    reacting = f"{reacting_note(table)} " if table["reacts"].any() else ""
     seeds = "Intervals cover variation between seeds; other worlds and losses may differ by more."
-    note = f"{MEANING} {reacting}{headline and clearly}{seeds}"
+    note = f"{MEANING} {reacting}{headline and certain}{seeds}"
     return f'{headline and f"<p>{headline}</p>"}{found}<p class="note">{note}</p>'
 
 
@@ -225,7 +225,8 @@ def _weights(results: Results) -> str:
         return ""
     note = (
         "The height of a layer is the weight of an expert in the mixture. Episodes are on a logarithmic axis. Experts "
-        "with small weights are summed as others."
+        'with small weights are summed as others. The number after "x" is the pace of an expert: the larger it is, the '
+        "more strongly the expert prefers what its losses make cheap."
     )
     head = '<h2 id="h-weights">Which experts the mixture follows</h2>'
     body = "".join(figures)

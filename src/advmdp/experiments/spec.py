@@ -309,7 +309,8 @@ def read_spec(path: str | PathLike[str]) -> Spec:
     try:
         table = tomllib.loads(where.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"{path}", f"{error.strerror}", "a spec that can be read") from None
+        given = "no such file" if isinstance(error, FileNotFoundError) else f"{error.strerror}"
+        raise InputError(f"{path}", given, "a spec, a TOML file that can be read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}", f"not TOML ({error})", "a spec in TOML") from None
     return checked_spec(table, f"{path}", where.parent)

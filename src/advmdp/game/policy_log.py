@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from advmdp.core.arrays import FloatArray
-from advmdp.core.errors import InputError, StorageError
+from advmdp.core.errors import InputError
+from advmdp.core.files import unwritable
 
 PART = 2**20
 """How many bytes of the file to read at once."""
@@ -27,7 +28,7 @@ class PolicyLog:
             try:  # never through a link, which may lead to another file
                 self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
             except OSError as error:
-                raise StorageError(f"{path}", f"{error.strerror}", "a file that can be written") from None
+                raise unwritable(path, error) from None
 
     def __setitem__(self, t: int, policy: FloatArray) -> None:
         self._file.seek(t * self._width)

@@ -1,6 +1,8 @@
 """What an agent answers: a choice, its status, and an explanation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import floor, isfinite, log10
 from typing import NamedTuple
 
 from advmdp.model.by_name import Label
@@ -59,6 +61,9 @@ class Status:
     events: int
     """The number of events in the log."""
 
+    def __repr__(self) -> str:
+        return f"Status({_fields(vars(self))})"
+
 
 class Explanation(NamedTuple):
     """Why an action has its probability; costs are from here to the end, in your units."""
@@ -75,3 +80,17 @@ class Explanation(NamedTuple):
     """The largest expected cost over the confidence set."""
     visits: int
     """How often the action was taken here, by this agent or in observed episodes."""
+
+    def __repr__(self) -> str:
+        return f"Explanation({_fields(self._asdict())})"
+
+
+def _fields(values: Mapping[str, object]) -> str:
+    """The fields of an answer, with numbers as short as they are useful: six digits, and at least two decimals."""
+    return ", ".join(f"{name}={_short(value) if isinstance(value, float) else value}" for name, value in values.items())
+
+
+def _short(value: float) -> float:
+    if value == 0.0 or not isfinite(value):
+        return float(value)
+    return round(float(value), max(2, 5 - floor(log10(abs(value)))))

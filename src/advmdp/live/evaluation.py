@@ -36,6 +36,9 @@ from advmdp.planning.optimism import policy_interval
 
 WHOLE = "whole losses"
 Method = Literal["whole losses", "doubly robust", "self-normalised", "importance"]
+IMPOSSIBLE = "no logged path is possible under this policy"
+FAR = 2.0
+"""The text names a mean weight that is larger than this, or smaller than its inverse."""
 METHODS = (WHOLE, "doubly robust", "self-normalised", "importance")
 """The methods, in the order in which :func:`evaluate` prefers them."""
 
@@ -44,6 +47,7 @@ class Estimate(NamedTuple):
     """The estimated cost of an episode, in the caller's units."""
 
     cost: float
+    """NaN if no logged path is possible under the policy."""
     low: float
     high: float
     episodes: int
@@ -59,7 +63,7 @@ class Evaluation:
     Attributes
     ----------
     cost
-        What the policy would have paid.
+        What the policy would have paid; NaN if it is not known, because no logged path is possible under the policy.
     low
         The lower end of the interval, which contains the truth with probability ``1 - delta``.
     high
@@ -76,7 +80,8 @@ class Evaluation:
     logged_episodes
         The number of these episodes.
     weight
-        The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does.
+        The mean weight of a path; 1 for whole losses. If well below 1, the agent rarely did what the policy does; if
+        0, it never did.
     clipped
         The number of costs in the log outside the units. Estimates clip them; ``logged`` does not.
     delta
@@ -98,7 +103,7 @@ class Evaluation:
     """
 
     cost: float
-    """What the policy would have paid."""
+    """What the policy would have paid; NaN if it is not known, because no logged path is possible under the policy."""
     low: float
     high: float
     """The interval, at level ``1 - delta``; approximate unless the method is whole losses."""
@@ -124,11 +129,25 @@ class Evaluation:
         needs = "a whole loss" if self.method == WHOLE else "a finished path with all costs"
         left = f", {self.left_out:,} without {needs} left out" if self.left_out else ""
         based = f"{self.method}, {plural(self.episodes, 'episode')}{left}"
-        paid = "unknown" if np.isnan(self.logged) else number(self.logged)
-        if 0 < self.logged_episodes < self.episodes:
-            paid += f" in the {self.logged_episodes:,} of them that ended with all costs known"
         outside = f"; {plural(self.clipped, 'cost')} outside the units, clipped in the estimate" if self.clipped else ""
-        return f"{number(self.cost)} per episode, {sure} ({based}); paid: {paid}{outside}"
+        return f"{self._said()} {sure} ({based}); paid: {self._paid()}{outside}"
+
+    __repr__ = __str__
+
+    def _said(self) -> str:
+        """The estimate, and the mean weight if it is far from 1."""
+        if np.isnan(self.cost):
+            return f"not known: {IMPOSSIBLE} (weight 0);"
+        rare = "" if 1.0 / FAR <= self.weight <= FAR else f" (mean weight {number(self.weight)}, should be near 1)"
+        return f"{number(self.cost)} per episode{rare},"
+
+    def _paid(self) -> str:
+        """What was paid per episode, and in which."""
+        if np.isnan(self.logged):
+            return "unknown"
+        if self.logged_episodes < self.episodes:
+            return f"{number(self.logged)} in the {self.logged_episodes:,} of them that ended with all costs known"
+        return f"{number(self.logged)} in {'this episode' if self.episodes == 1 else 'these episodes'}"
 
 
 def evaluate(

@@ -11,6 +11,7 @@ what is mixed are their q.  So the mean is given, which says the same for every 
 import numpy as np
 
 from advmdp.core.arrays import FloatArray
+from advmdp.core.errors import InputError
 from advmdp.live.answers import Explanation
 from advmdp.live.state import AgentState
 from advmdp.model.by_name import Label, action_name
@@ -23,6 +24,8 @@ def explain(state: AgentState, at: Label) -> dict[Label, Explanation]:
     """Explain each action of a state."""
     sk, units, learner = state.world.skeleton, state.terms.units, state.learner
     x = sk.state(at)
+    if x == sk.num_states - 1:
+        raise InputError("state", f"{sk.state_label(x)}, the last state, where episodes end", "a state with actions")
     policy, known = learner.policy, state.loss_count > 0
     means = np.where(known, state.loss_sum / np.maximum(1, state.loss_count), 0.5)
     visits, estimate = _estimate(state)

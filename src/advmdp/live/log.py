@@ -31,7 +31,7 @@ import numpy as np
 
 from advmdp.core.arrays import FloatArray
 from advmdp.core.errors import ConflictError, LogError, StorageError
-from advmdp.core.files import path_of
+from advmdp.core.files import no_folder, path_of
 
 APPLICATION = 0x61646D70
 """SQLite's application id of our files, "admp"."""
@@ -87,6 +87,8 @@ class Log:
         machine.
         """
         file = path_of("path", path)
+        if not file.parent.is_dir():
+            raise no_folder(file)
         with _errors(file):
             if file.is_file() and not Path(f"{file}.lock").exists():
                 _refuse_others(file)

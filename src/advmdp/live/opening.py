@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from inspect import signature
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -37,10 +38,11 @@ def made(
     if name not in (fit := taking_late_losses()):
         given = f"{name}, which needs losses in order" if isinstance(name, str) and name in LEARNERS else f"{name!r}"
         raise InputError("learner", given, one_of(name, fit))
-    try:
-        learner = make_learner(name, told, said.get("criterion"), **parameters)
-    except TypeError as error:  # a missing parameter without a default
-        raise InputError(f"learner {name}", f"{error}", "its parameters, such as horizon=") from None
+    wanted = list(signature(LEARNERS[name]).parameters.values())[1:]  # after the world
+    for one in wanted:
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD and one.name not in parameters:
+            raise InputError(one.name, "missing", f"a value: Agent.open(..., learner={name!r}, {one.name}=...)")
+    learner = make_learner(name, told, said.get("criterion"), **parameters)
     if (criterion := learner.criterion.description()) is None:
         raise InputError("criterion", f"{learner.criterion!r}, which no file can hold", "a criterion of this library")
     patience = whole("patience", said.get("patience", PATIENCE_BY_DEFAULT), 1)
@@ -94,13 +96,25 @@ def past_losses(log: Log, before: int) -> list[tuple[int, FloatArray]]:
     return [(event.body["world"], event.numbers) for event in told if event.numbers is not None]
 
 
+def _difference(world: WorldVersion, told: Skeleton) -> str:
+    """The first step that differs between the agent's first world and a skeleton."""
+    other = WorldVersion(0, told)
+    for step in other.steps:
+        if step not in world.numbers:
+            return f"the step {step}, which the agent's first world lacks"
+    for step in world.steps:
+        if step not in other.numbers:
+            return f"a world without the step {step} of the agent's first world"
+    return "the same steps in another order"
+
+
 def check_same(
     state: AgentState, told: Skeleton | MDP | None, said: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> None:
     """Check that the arguments for reopening an agent match the file."""
     terms, sk = state.terms, told.skeleton if isinstance(told, MDP) else told
     if sk is not None and sk not in (state.worlds[0].skeleton, state.world.skeleton):
-        raise InputError("skeleton", "different from the agent's", "the same, or none; Agent.extend changes it")
+        raise InputError("skeleton", _difference(state.worlds[0], sk), "the agent's, or none; Agent.extend changes it")
     kept: dict[str, Any] = {
         "learner": terms.learner, "units": terms.units[:2], "seed": terms.seed, "outside": terms.units.outside,
         "missing": terms.missing, "patience": terms.patience, "criterion": state.learner.criterion,

@@ -18,7 +18,7 @@ import numpy as np
 
 from advmdp.core.arrays import whole
 from advmdp.core.errors import AdvMDPError, ConflictError, InputError, LogError, warn_caller
-from advmdp.core.wording import number
+from advmdp.core.wording import number, one_of
 from advmdp.live.costs import read_costs
 from advmdp.live.log import Event, Log
 from advmdp.live.opening import learners_for, past_losses
@@ -31,8 +31,8 @@ SNAPSHOT = 2000
 """The number of events between snapshots, which only make opening faster."""
 
 
-UNTAUGHT = 100
-"""After this many episodes with only costs of steps, a learner of whole losses warns."""
+UNTAUGHT = 10
+"""A learner of whole losses warns when this many episodes have ended with only costs of steps."""
 
 
 class Recorder:
@@ -48,6 +48,8 @@ class Recorder:
         self._closed = False
         self._warned = state.counts["clipped"] > 0
         """Whether a cost outside the units was seen, which is reported once."""
+        self._untaught = False
+        """Whether it was reported that no whole loss was told."""
 
     def begin(self, event_id: str | None) -> int:
         """Begin an episode, or find the one with this id; return its number."""
@@ -55,8 +57,6 @@ class Recorder:
         if name is not None and (event := self.log.named(name)) is not None:
             assert event.episode is not None
             return event.episode
-        if self.state.next == UNTAUGHT:
-            self._warn_if_untaught()
         with self._writing() as events:
             for late in self.state.overdue():
                 self._give_up(late, events)
@@ -69,7 +69,7 @@ class Recorder:
         """Record where the last decision of an episode led, and its cost."""
         r = self.find(id)
         world = self.state.worlds[r.world]
-        sk, x = world.skeleton, world.skeleton.state(state)
+        sk, x = world.skeleton, self._arrived(r, state)
         step = world.layer_of[x] - 1
         if 0 <= step < len(r.transitions):
             if (before := int(sk.successor[r.transitions[step]])) != x:
@@ -98,6 +98,7 @@ class Recorder:
                 self._decide(r, events)
         if paid is not None:
             self._warn_if_clipped(lambda: sk.pair_label(p), paid)
+        self._warn_if_untaught(r)
 
     def cost(self, id: int, cost: float, at: Label | None) -> None:
         """Record the cost of a step."""
@@ -113,6 +114,7 @@ class Recorder:
             self.state.cost(r, step, paid)
             events.append(Event("cost", id, step, {"cost": paid}))
         self._warn_if_clipped(lambda: self.state.worlds[r.world].skeleton.pair_label(r.pairs[step]), paid)
+        self._warn_if_untaught(r)
 
     def end(self, id: int) -> None:
         """End an episode before its last state."""
@@ -122,6 +124,7 @@ class Recorder:
         with self._writing() as events:
             self.state.end(r, STOPPED)
             events.append(Event("ended", id, 0, {"why": STOPPED}))
+        self._warn_if_untaught(r)
 
     def tell(self, id: int, loss: ByName | Any) -> None:
         """Record the whole loss of an episode."""
@@ -234,12 +237,30 @@ class Recorder:
         how = "make the agent with units=(least, greatest cost of a step), or outside='error' to refuse them"
         warn_caller(f"{says}. To change this, {how}. Later ones are only counted (status().clipped)")
 
-    def _warn_if_untaught(self) -> None:
-        """Warn if a learner of whole losses gets only costs of steps, from which it cannot learn."""
-        episodes, name = self.state.running.values(), self.state.terms.learner
-        if not self.state.bandit and len(episodes) == UNTAUGHT and all(r.ended and r.costs for r in episodes):
-            says = f"{name} learns from whole losses (Agent.tell), but got none in {UNTAUGHT} episodes"
-            warn_caller(f"{says}; learner={learners_for('bandit')} learns from the costs of steps")
+    def _warn_if_untaught(self, r: Running) -> None:
+        """Warn once if a learner of whole losses gets only costs of steps, from which it cannot learn."""
+        counts, name = self.state.counts, self.state.terms.learner
+        if self._untaught or self.state.bandit or not (r.ended and r.costs) or counts["told"] or counts["late"]:
+            return
+        if sum(bool(one.ended and one.costs) for one in self.state.running.values()) == UNTAUGHT:
+            self._untaught = True
+            says = (
+                f"{name} learns from whole losses (Agent.tell), but {UNTAUGHT} episodes ended with only costs of steps"
+            )
+            warn_caller(f"{says}, so it has learned no costs; learner={learners_for('bandit')} learns from such costs")
+
+    def _arrived(self, r: Running, state: Label) -> int:
+        """The number of the state of an arrival; an unknown name is compared only with those that can follow."""
+        world = self.state.worlds[r.world]
+        try:
+            return world.skeleton.state(state)
+        except InputError:
+            if r.ended or not isinstance(state, str):
+                raise
+        sk, p = world.skeleton, r.pairs[-1]
+        following = [sk.state_label(y) for y in world.successors[p]]
+        place = f"episode {r.number}, {sk.where_pair(p)}"
+        raise InputError(place, f"an arrival in {state!r}", one_of(state, following[:8]))
 
     def _step(self, r: Running, at: Label | None) -> int:
         """The step of a reported cost: the last one, or the one taken in the state ``at``."""

@@ -19,7 +19,7 @@ from advmdp.core.files import path_of, write_bytes
 from advmdp.core.wording import number, plural
 from advmdp.live.alarms import CHANGED, alarms
 from advmdp.live.answers import Status
-from advmdp.live.evaluation import check_delta
+from advmdp.live.evaluation import IMPOSSIBLE, check_delta
 from advmdp.live.evidence import Evidence, gather
 from advmdp.live.history import History
 from advmdp.live.shadows import Shadow, judged_on, shadows
@@ -40,7 +40,7 @@ COUNTS = {
     "told": "losses learned",
     "outstanding": "losses outstanding",
     "dropped": "losses given up",
-    "late": "losses that arrived after that",
+    "late": "losses that arrived after they were given up",
     "observed": "episodes that others decided",
     "clipped": "costs outside the units",
     "epochs": "epochs",
@@ -137,12 +137,12 @@ class Account(NamedTuple):
             one = "1 other episode is" if self.others == 1 else f"{self.others:,} other episodes are"
             said.append(f"{one} left out: not ended at the last state, or not all costs are known.{some}")
         if len(paid) and len(self.known) and not len(compared) == len(paid) == len(self.known):
-            needs = "whose whole loss was told" if self.whole else "whose actions lead where they led then"
-            which = f"Rules are judged on the {plural(len(self.known), 'episode')} {needs}"
+            needs = "whose whole loss is known" if self.whole else "whose actions still lead where they led then"
+            which = f"The rules below are compared on the {plural(len(self.known), 'episode')} {needs}"
             mean = f"paid {number(float(compared.mean()))} per episode" if len(compared) else "has no known total"
-            part = 0 < len(compared) < len(self.known)
-            these = f"the {len(compared):,} of these whose total is known" if part else "these"
-            said.append(f"{which}. In {these}, the agent {mean}.")
+            few = 0 < len(compared) < len(self.known)
+            where = f"In the {len(compared):,} of these that ended with all costs known," if few else "There"
+            said.append(f"{which}. {where} the agent {mean}.")
         return said
 
 
@@ -155,12 +155,13 @@ def _sentences(account: Account, beside: list[Shadow], clipped: int) -> list[str
     mean = float(paid.mean()) if len(paid) and not clipped else np.nan
     if clipped and beside:
         said.append("Rules are judged by costs clipped to the units, so they cannot be compared with what was paid.")
-    for one in sorted(beside, key=lambda shadow: shadow.estimate.cost):
+    unknown = [one.name for one in beside if np.isnan(one.estimate.cost)]
+    for one in sorted((one for one in beside if one.name not in unknown), key=lambda shadow: shadow.estimate.cost):
         cost, low, high, _ = one.estimate
         judged = "below" if high < mean else "above" if low > mean else ""
         sure = f" The whole interval is {judged} what the agent paid." if judged else ""
         said.append(f"'{one.name}' would have paid {number(cost)}, between {number(low)} and {number(high)}.{sure}")
-    return said
+    return said + [f"What '{name}' would have paid is not known: {IMPOSSIBLE}." for name in unknown]
 
 
 def _chart(account: Account, beside: list[Shadow]) -> str:
@@ -177,7 +178,8 @@ def _shadow_table(paid: FloatArray, beside: list[Shadow]) -> str:
     body = [row(AGENT, [number(float(paid.mean())) if len(paid) else "–", "", "", f"{len(paid):,}"])]
     for one in beside:
         cost, low, high, episodes = one.estimate
-        body.append(row(escape(one.name), [number(cost), number(low), number(high), f"{episodes:,}"]))
+        known = None if np.isnan(cost) else cost
+        body.append(row(escape(one.name), [number(known), number(low), number(high), f"{episodes:,}"]))
     return table(["per episode", "paid", "at least", "at most", "episodes"], body, "Cost per episode, in your units")
 
 
@@ -198,10 +200,12 @@ def _actions(agent: "Agent", evidence: Evidence) -> str:
     sk, learner = agent.skeleton, agent.learner
     visits = np.add.reduceat(evidence.seen, sk.transition_ptr[:-1])
     radii = None if learner.row_set is None else learner.row_set.radii(sk)
+    outcomes = np.diff(sk.transition_ptr)
     chosen = np.sort(np.argsort(-visits, kind="stable")[:MOST_ACTIONS])
     body = []
     for p in chosen.tolist():
-        radius = "–" if radii is None else f"{min(2.0, float(radii[p])):.2f}"
+        known = "–" if radii is None else f"{min(2.0, float(radii[p])):.2f}"
+        radius = "one outcome" if outcomes[p] == 1 else known
         body.append(row(escape(sk.pair_label(p)), [f"{learner.policy[p]:.1%}", f"{visits[p]:,}", radius]))
     return table(["state/action", "probability now", "visits", "radius"], body, "Actions")
 

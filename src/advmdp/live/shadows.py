@@ -34,6 +34,7 @@ class Shadow:
 
     name: str
     estimate: Estimate
+    """Its cost is NaN if no logged path is possible under the policy."""
     course: FloatArray | None
     """The estimate of each episode; None for weighted paths."""
 

@@ -23,6 +23,9 @@ is then too wide rather than too narrow.
 Missing weight.  E[rho_k] = 1.  If the agent almost never takes an action, its weights are enormous but usually absent
 from the log, and the variance does not show that.  So the missing weight of step k, max(0, 1 - mean of rho_k), widens
 the interval by the most it could contribute: times 1 for a cost, times L - k for a difference of values.
+
+If all weights of a step are 0, no logged path is possible under the policy.  Then every estimate is NaN; the intervals
+hold, and are wide.
 """
 
 from collections.abc import Sequence
@@ -56,6 +59,8 @@ def weighted_estimates(
         "self-normalised": _normalised(rho, costs, z, most),
         "doubly robust": _around(doubly_robust(sk, paths, policy, rho, costs), z, far, far),
     }
+    if not rho[:, -1].any():
+        found = {name: (np.nan, low, high) for name, (_, low, high) in found.items()}
     return found, float(rho[:, -1].mean())
 
 

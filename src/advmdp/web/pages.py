@@ -7,6 +7,9 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+FITTING = 15
+"""The most rows that the box of a table shows without scrolling."""
+
 
 def whole_page(folder: str, title: str, about: str, summary: str, data: str, first: str = "", **parts: str) -> str:
     """A page that loads nothing else; its sections, script and extra style come from the package's ``folder``.
@@ -47,8 +50,8 @@ def table(
         f'<th scope="col"{" class=text" if i < texts else ""}>{escape(name)}</th>' for i, name in enumerate(head)
     )
     only = "" if setting is None else f' data-setting="{setting}"'
-    shown = escape(caption)
+    shown = escape(caption + (f" (scroll for all {len(body):,})" if len(body) > FITTING else ""))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{shown}"{only}><table>'
-        f"<caption>{shown}</caption><thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f"<caption><span>{shown}</span></caption><thead><tr>{cells}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )

@@ -51,7 +51,7 @@ MEANING = {
     "second half.",
     "gap": "The share of the delay that pairs of nodes would save if each alone took its best routes at the delays of "
     "the episode: 0 in an equilibrium. The mean over the second half.",
-    "average_gap": "The same for the flow averaged over all episodes, which was never sent as such.",
+    "average_gap": "The gap of the average routing: the mean of the routes of all episodes. No single episode used it.",
 }
 SHARES = ("peak", "changed", "gap", "average_gap")
 
