@@ -172,9 +172,7 @@ def test_a_report_claims_no_saving_from_regret_and_shows_cost_first(store: Path,
         page = Page(report(am.Results(root)))
         assert [found for block in page.blocks for found in claims(block)] == []
         assert sum("Regret is what a learner paid above the best fixed policy" in block for block in page.blocks) >= 2
-        assert any(
-            "Compare what they paid, not their regrets" in block for block in page.blocks
-        )  # some of these losses react
+        assert any("compare what they paid, not their regrets" in block for block in page.blocks)  # some losses react
         with_regret = [head for head in page.heads if "regret" in head]
         assert len(with_regret) >= 2
         for head in with_regret:
