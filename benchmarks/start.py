@@ -1,8 +1,8 @@
 """Measures start-up: the command line compared with an empty Python, the first projection of a process, and the demo.
 
 Claims: ``advmdp --help`` takes at most 10 times, and ``advmdp list`` at most 25 times, as long as ``python -c pass``;
-the first projection of a process costs at most 0.5 s of CPU, imports included; the demo, once installed, takes less
-than 20 s.  Short processes alternate, so that a slow moment of the machine affects all of them.
+the first projection of a process costs at most 0.5 s of CPU, imports included; on two idle cores the demo, once
+installed, takes at most 20 s, and 8 s if its runs are there already.  Short processes alternate, so that a slow moment of the machine affects all of them.
 """
 
 import os
@@ -42,8 +42,8 @@ MOST = {HELP: 10.0, LIST: 25.0}
 """The largest allowed ratio to the empty Python."""
 MOST_CPU = 0.5
 """The most CPU seconds that the first projection may take."""
-DEMOS, MOST_DEMO = 3, 20.0
-"""How often the demo is run, each time in a new folder, and the most seconds that it may take."""
+DEMOS, MOST_DEMO, MOST_AGAIN = 3, 20.0, 8.0
+"""How often the demo is run, each time in a new folder and then once more in the same one, and the most seconds."""
 
 
 class Cost(NamedTuple):
@@ -81,14 +81,17 @@ def main(console: Console) -> None:
 
 
 def demo(console: Console) -> None:
-    """What ``make demo`` runs once everything is installed."""
-    costs = []
+    """What ``make demo`` runs once everything is installed: in a new folder, and once more in the same one."""
+    first, again = [], []
     for _ in range(DEMOS):
         with tempfile.TemporaryDirectory() as folder:
-            costs.append(cost([PROGRAM, "demo", "--out", str(Path(folder) / "demo")]))
-    wall, cpu = _best(costs, 0), _best(costs, 1)
-    console.print(f"advmdp demo, best of {DEMOS}: {wall:.1f} s ({cpu:.1f} s of CPU)", highlight=False)
-    _say(console, f"advmdp demo takes less than {MOST_DEMO:g} s", wall < MOST_DEMO)
+            line = [PROGRAM, "demo", "--out", str(Path(folder) / "demo")]
+            first.append(cost(line))
+            again.append(cost(line))
+    for what, costs, most in (("in a new folder", first, MOST_DEMO), ("once more", again, MOST_AGAIN)):
+        wall, cpu = _best(costs, 0), _best(costs, 1)
+        console.print(f"advmdp demo {what}, best of {DEMOS}: {wall:.1f} s ({cpu:.1f} s of CPU)", highlight=False)
+        _say(console, f"advmdp demo {what}: at most {most:g} s on two idle cores", wall <= most)
 
 
 def _table(costs: dict[str, list[Cost]]) -> Table:

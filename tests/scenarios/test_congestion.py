@@ -22,7 +22,7 @@ from advmdp.scenarios.congestion import CongestionGame, Course, congestion_game
 from advmdp.scenarios.congestion.assignment import AssignmentError, assignment, least_peak
 from advmdp.scenarios.congestion.delays import QueueDelays
 from advmdp.scenarios.congestion.report import congestion_report, sentences, write_congestion_report
-from advmdp.scenarios.congestion.routers import DelayRouting, Fixed, shortest_by_hops, standard_routers
+from advmdp.scenarios.congestion.routers import DelayRouting, Fixed, Learners, shortest_by_hops, standard_routers
 from advmdp.scenarios.network.routing import LOST
 from tests.helpers import ROOT
 from tests.helpers.browser import TEXTS, all_of, contrast, in_browser, luminance, show, started
@@ -125,6 +125,18 @@ def test_frank_and_wolfe_find_what_a_conic_solver_finds(kind: str) -> None:
     found = assignment(game, kind, gap=1e-5)
     least, ours = arc_oracle(game, kind), objective(game, kind, game.flow(found.q))
     assert least - 1e-6 <= ours <= least + 1e-5 * found.delay + 1e-6
+
+
+@pytest.mark.parametrize("threads", ["2", "3"])
+def test_learners_on_several_threads_choose_the_same_routes(
+    game: CongestionGame, monkeypatch: pytest.MonkeyPatch, threads: str
+) -> None:
+    frames = []
+    for count in ("1", threads):
+        monkeypatch.setenv("OMP_NUM_THREADS", count)
+        monkeypatch.setattr("advmdp.core.threads.cores", lambda: 4)
+        frames.append(game.play({"learners": Learners(game, am.SelfTuning, pooled=True)}, episodes=12).frame)
+    assert frames[0].equals(frames[1])
 
 
 def test_what_is_not_certified_is_an_error(game: CongestionGame) -> None:

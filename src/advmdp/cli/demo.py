@@ -6,7 +6,6 @@
    an ordinary experiment, with the spec, store and report of ``advmdp run`` and ``advmdp report``.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from advmdp.core.errors import InputError, MissingPackageError
+from advmdp.core.threads import cores
 from advmdp.experiments.report import write_report
 from advmdp.experiments.results import Results
 from advmdp.experiments.runner import run_experiment
@@ -48,7 +48,7 @@ def run(out: Path, episodes: int, seed: int, console: Console) -> bool:
         raise InputError(f"{out}", "a file", "a folder, or the name of a new one")
     out.mkdir(parents=True, exist_ok=True)
     pages = show_congestion(out / "congestion.html", seed, console)
-    jobs = min(2, len(os.sched_getaffinity(0)))
+    jobs = min(2, cores())
     summary = run_experiment(spec, out, jobs=jobs, resume=True, console=console)
     console.print(losses_table(Results(out), episodes))
     console.print("In each row, all players meet the same losses. Paying less is better; the least is bold.")

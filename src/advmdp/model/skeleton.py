@@ -269,7 +269,7 @@ class Skeleton:
         """
         if len(over_pairs) != self.num_pairs:
             raise InputError("a vector over pairs", f"{len(over_pairs)} entries", f"{self.num_pairs}")
-        return np.repeat(over_pairs, np.diff(self.transition_ptr), axis=0)
+        return np.repeat(over_pairs, self._widths, axis=0)
 
     def state(self, name: str | int) -> int:
         """Find the number of a state.
@@ -499,6 +499,11 @@ class Skeleton:
         layers = "-".join(sizes if len(sizes) <= 12 else [*sizes[:4], "...", *sizes[-4:]])
         numbers = {"states": self.num_states, "pairs": self.num_pairs, "transitions": self.num_transitions}
         return {"steps": f"{self.num_steps:,}", "layers": layers} | {key: f"{n:,}" for key, n in numbers.items()}
+
+    @cached_property
+    def _widths(self) -> NDArray[np.int64]:
+        """The number of successors of each pair."""
+        return np.diff(self.transition_ptr)
 
     @cached_property
     def _state_numbers(self) -> dict[str, int]:

@@ -32,6 +32,7 @@ from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from advmdp.core.errors import StorageError
+from advmdp.core.threads import cores
 
 SHARED = ("POLARS_MAX_THREADS",)
 """Threads that are divided among processes: results do not depend on their number."""
@@ -106,7 +107,7 @@ class _Worker:
 @contextmanager
 def processes(jobs: int) -> Iterator[Player]:
     """Open ``jobs`` processes; at first at most one per core, because there may be fewer runs."""
-    workers = [_started(jobs) for _ in range(min(jobs, len(os.sched_getaffinity(0))))]
+    workers = [_started(jobs) for _ in range(min(jobs, cores()))]
     try:
         yield partial(_played, workers, jobs)
     finally:
@@ -291,7 +292,7 @@ def _later() -> Iterator[None]:
 @contextmanager
 def _shared_cores(jobs: int) -> Iterator[None]:
     """Limit the threads of processes started here to their part of the cores."""
-    part = str(max(1, len(os.sched_getaffinity(0)) // jobs))
+    part = str(max(1, cores() // jobs))
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update({name: part if name in SHARED else "1" for name in THREADS})
     try:

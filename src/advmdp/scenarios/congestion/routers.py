@@ -18,11 +18,13 @@ units, learners know nothing of each other, and <q_t, l_t> is the learner's own 
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
 
 from advmdp.core.arrays import FloatArray, fraction
+from advmdp.core.threads import threads_to_use
 from advmdp.learners import bounds
 from advmdp.learners.base import Learner
 from advmdp.learners.self_tuning import SelfTuning
@@ -169,8 +171,10 @@ class Learners:
         paths
             The path of each commodity's packet.
         """
-        for one, learner, path in zip(self.game.commodities, self.learners, paths, strict=True):
-            learner.update(path, loss[one.transitions])
+        losses = [loss[one.transitions] for one in self.game.commodities]
+        # Learners are independent, and their kernels run without the interpreter's lock.
+        with ThreadPoolExecutor(threads_to_use()) as pool:
+            list(pool.map(lambda learner, path, own: learner.update(path, own), self.learners, paths, losses))
 
 
 class AdaptiveSteps(Learners):
