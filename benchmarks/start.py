@@ -2,7 +2,8 @@
 
 Claims: ``advmdp --help`` takes at most 10 times, and ``advmdp list`` at most 25 times, as long as ``python -c pass``;
 the first projection of a process costs at most 0.5 s of CPU, imports included; on two idle cores the demo, once
-installed, takes at most 20 s, and 8 s if its runs are there already.  Short processes alternate, so that a slow moment of the machine affects all of them.
+installed, takes at most 20 s, and 8 s if its runs are there already.  Short processes alternate, so that a slow moment
+of the machine affects all of them.
 """
 
 import os
