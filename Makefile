@@ -107,7 +107,7 @@ CHROMIUM := chromium --headless --no-sandbox --disable-gpu --disable-quic --no-f
 figures: $(KERNELS) $(READY)
 	$(BIN)/advmdp demo --out advmdp-demo
 	$(CHROMIUM) --window-size=1366,1900 --screenshot=advmdp-demo/page.png file://$(CURDIR)/advmdp-demo/congestion.html
-	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/page.png').convert('RGB').crop((150, 818, 1216, 1480)).quantize(64).save('docs/figures/demo.png', optimize=True)"
+	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/page.png').convert('RGB').crop((150, 828, 1216, 1490)).quantize(64).save('docs/figures/demo.png', optimize=True)"
 	$(CHROMIUM) --window-size=1366,1500 --screenshot=advmdp-demo/report.png file://$(CURDIR)/advmdp-demo/report.html
 	$(BIN)/python -c "from PIL import Image; Image.open('advmdp-demo/report.png').convert('RGB').quantize(256).save('docs/figures/report.png', optimize=True)"
 	$(BIN)/python examples/compare_learners.py --out docs/figures/learners.png
